@@ -124,6 +124,26 @@ def test_where_whole_answers_are_asked_for_there_is_no_last_turn(
     assert decide(tally, Budget(turns=5, retries=0, seconds=30, exhausted=exhausted)) == decision
 
 
+SKIPPED = Budget(turns=5, retries=3, retry_backoff="exponential", exhausted="skip")
+OUT_OF_TIME = [
+    (Tally(turns=1, seconds_left=0.1), Decision("continue", "working")),
+    (Tally(turns=1, seconds_left=0.0), Decision("skip", "max_seconds")),
+    (Tally(turns=1, seconds_left=-1.0, granted=True), Decision("skip", "max_seconds")),
+    (Tally(turns=1, seconds_left=-1.0, overflow=True), Decision("skip", "max_seconds")),
+    (Tally(turns=1, seconds_left=-1.0, done=True, verdict=Pass()), Decision("advance", "done")),
+    (Tally(unavailable=1, seconds_left=0.1), Decision("wait", "model_unavailable")),
+    (Tally(unavailable=1, seconds_left=0.0), Decision("skip", "max_seconds")),
+    (Tally(turns=5, final=True, attempts=2, seconds_left=2.1), Decision("retry", "final_turn_spent")),
+    (Tally(turns=5, final=True, attempts=2, seconds_left=2.0), Decision("skip", "final_turn_spent")),
+    (Tally(turns=1, over="limit_turns", seconds_left=0.0), Decision("stuck", "limit_turns")),
+]
+
+
+@pytest.mark.parametrize(("tally", "decision"), OUT_OF_TIME)
+def test_the_time_of_all_attempts_ends_a_stage(tally: Tally, decision: Decision) -> None:
+    assert decide(tally, SKIPPED) == decision
+
+
 @pytest.mark.parametrize(("tally", "decision"), FORCED)
 def test_what_forces_an_end(tally: Tally, decision: Decision) -> None:
     assert decide(tally, BUDGET) == decision

@@ -268,6 +268,7 @@ def _budget(budget: Budget, endings: Mapping[str, str]) -> str:
     spent = endings[budget.exhausted]
     retries = f", {_count(budget.retries, 'retry', 'retries')}" if budget.retries else ""
     seconds = f" or {budget.seconds:g} s" if budget.seconds else ""
+    seconds += f" or {budget.total_seconds:g} s in all" if budget.total_seconds else ""
     return f"{_count(budget.turns, 'turn')}{seconds}{retries}, {spent}"
 
 

@@ -92,7 +92,7 @@ def _reading(name: str, needs: tuple[str, ...], stage_id: str, settings: ScoutSe
             idle_attempts=0,
             retries=TRIES,
             retry_backoff="exponential",
-            seconds=settings.seconds,
+            total_seconds=settings.seconds,
             exhausted="skip",
         ),
     )

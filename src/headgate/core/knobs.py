@@ -145,6 +145,9 @@ class Budget(Data):
     """How much longer a loop may continue after the warning before the final turn is forced."""
     seconds: float | None = Field(None, gt=0)
     """Seconds after which an attempt at the stage takes no further turn; absent: no limit."""
+    total_seconds: float | None = Field(None, gt=0)
+    """Seconds after which the stage ends, however often it was attempted: what it waits for then, a reply or
+    a tool that reads, is cut off, and there is no final turn; absent: no limit."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
     """What happens when turns and retries are used up; `final_turn` and `advance` let the model conclude
     first."""

@@ -55,6 +55,8 @@ class Tally:
     """Replies so far."""
     seconds: float = 0.0
     """How long this attempt has taken so far."""
+    seconds_left: float | None = None
+    """Until the stage ends, whatever it is at; None: for ever."""
     concludes: bool = True
     """The stage is a conversation, so that the model can be made to conclude."""
     attempts: int = 1
@@ -162,7 +164,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("infra", "model_unavailable", tally.trouble)
     if tally.unavailable and tally.stopped:
         return Decision("stuck", "user_stop", tally.trouble)  # nobody is there to conclude
-    if tally.unavailable:
+    out_of_time = tally.seconds_left is not None and tally.seconds_left <= 0
+    if tally.unavailable and not out_of_time:
         return Decision("wait", "model_unavailable")
     if isinstance(tally.verdict, Broken):
         return Decision("infra", "check_broken", tally.verdict.reason)
@@ -170,6 +173,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("advance", "done")
     if tally.escalated:
         return Decision("skip" if budget.exhausted == "skip" else "fail", "escalated", tally.escalated)
+    if out_of_time:
+        return _after_exhaustion(tally, budget, "max_seconds")
     if tally.overflow and tally.compactions < COMPACTIONS and tally.concludes:
         return Decision("compact", "context")
     if tally.final:
@@ -259,11 +264,14 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", missing)
     idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
+    left = tally.seconds_left
+    has_time = left is None or retry_seconds(tally.attempts, budget) < left
     # Retries that somebody asked for are made, also if the model gets nowhere.
-    asked_for = "retries" in budget.model_fields_set and tally.attempts <= budget.retries
+    asked_for = "retries" in budget.model_fields_set and tally.attempts <= budget.retries and has_time
     if idle > budget.idle_attempts and not tally.fixing and not asked_for:
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
-    if asked_for or (tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1)):
+    may_retry = tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1) and has_time
+    if asked_for or may_retry:
         return Decision("retry", reason, told)  # the next attempt begins with these words
     action: Action = "fail" if budget.exhausted == "final_turn" else budget.exhausted
     return Decision(action, reason, missing)

@@ -163,8 +163,7 @@ class State:
         if self.status == "PROPOSED" or self.ended or isinstance(event.body, ev.TaskResumed):
             idle = max(event.at - self.last_at, 0.0)
             self.paused += idle
-            for attempt in self.nodes.values():
-                attempt.started_at += idle if attempt.ending is None else 0.0
+            self.tree.pause(idle)
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
         stage = self.nodes.get(event.path)
         if isinstance(event.body, ev.VerifyFinished):

@@ -33,6 +33,8 @@ class TreeState:
     """Places at which a stage is to be attempted again, each with the reason."""
     retry_at: dict[str, float] = field(default_factory=dict)
     """When that is to be, where it is to wait until then."""
+    began_at: dict[str, float] = field(default_factory=dict)
+    """When a stage was entered that may be attempted again, by place; later by what paused the task since."""
     skipped: dict[str, dict[str, str]] = field(default_factory=dict)
     """Why stages of a group do not run: by the path of its round, then by stage id."""
     replanned: dict[str, str] = field(default_factory=dict)
@@ -54,11 +56,20 @@ class TreeState:
             entered.tries, entered.plan_written = last.tries + 1, last.plan_written
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             entered.files_changed = dict(last.files_changed)
+        else:
+            self.began_at[place] = at
         self._reopen(path, body.stage)
         self.nodes[path] = entered
         before.append(entered)
         self.attempts.setdefault(body.stage, []).append(entered)
         return entered
+
+    def pause(self, seconds: float) -> None:
+        """Notes that nobody worked on the task for so long."""
+        for attempt in self.open_attempts():
+            attempt.started_at += seconds
+        for place in self.began_at:
+            self.began_at[place] += seconds
 
     def leave(self, path: str, body: ev.StageEnded) -> None:
         """Notes how a stage ended, unless it is to be attempted again."""

@@ -124,6 +124,7 @@ class StageRun:
         task = self.job.state
         return replace(
             self.state.tally(),
+            seconds_left=self.seconds_left(),
             lost=lost,
             over=self.job.over,
             turns=self.state.turns + self._turns_inside,
@@ -131,6 +132,13 @@ class StageRun:
             idle_attempts=task.idle_attempts,
             fixing=bool(task.failures or task.review),
         )
+
+    def seconds_left(self) -> float | None:
+        """Of the time for all attempts at the stage; None where that has no limit."""
+        most = self.stage.budget.total_seconds
+        if most is None:
+            return None
+        return most - (self.job.now() - self.job.state.tree.began_at[place_of(self.path)])
 
     @property
     def kind(self) -> "Kind":

@@ -241,6 +241,8 @@ def _assignment(run: StageRun) -> str:
 
 async def _wait(run: StageRun, decision: Decision) -> None:
     seconds = wait_seconds(run.state.unavailable, run.stage.budget, run.retry_after)
+    if (left := run.seconds_left()) is not None:
+        seconds = min(seconds, max(left, 0.0))
     detail = f"asking again in {seconds:g} s ({run.state.unavailable} of {run.stage.budget.waits})"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()

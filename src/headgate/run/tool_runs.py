@@ -14,6 +14,7 @@ from headgate.core import (
     clean_text,
     show_path,
 )
+from headgate.errors import ToolFailed
 from headgate.process import uninterrupted
 from headgate.run.ports import CallPorts
 from headgate.run.stage import StageRun
@@ -31,7 +32,8 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
     started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
     ports = CallPorts(run, started)
     if not (category == "run" or tool.acts_itself):
-        outcome, tree = await ports.call(tool, args), ""
+        call_tool = _read_in_time if category == "read" else CallPorts.call
+        outcome, tree = await call_tool(ports, tool, args), ""
     else:
         _note_edits(run, await run.job.tree.notice_edits())
         ports.start()
@@ -42,6 +44,17 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
     if outcome.changes or not ports.has_started:
         await write_changes(run, started, outcome.changes)
     return outcome, "" if outcome.changes else tree
+
+
+async def _read_in_time(ports: CallPorts, tool: Tool, args: Args) -> Outcome:
+    """Runs a tool that changes nothing, for as long as the stage has time."""
+    try:
+        async with asyncio.timeout(ports.run.seconds_left()) as limit:
+            return await ports.call(tool, args)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ToolFailed(f"{tool.name} was stopped: the stage ran out of time.") from None
 
 
 async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) -> tuple[Outcome, str]:

@@ -44,7 +44,7 @@ from headgate.errors import (
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
 from headgate.run.job import STOP_POLL, Job
-from headgate.run.phases import digest_turn, messages_to_send, next_phase
+from headgate.run.phases import PROBE_SECONDS, digest_turn, messages_to_send, next_phase
 from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
 
@@ -61,9 +61,13 @@ class ReplyTooLong(ReplyInvalid):
 
 
 async def reply_in_time(
-    job: Job, model: str | None, request: Request, on_delta: OnDelta | None = None
+    job: Job,
+    model: str | None,
+    request: Request,
+    on_delta: OnDelta | None = None,
+    stage_left: float | None = None,
 ) -> Reply:
-    """A reply that takes longer than it may, or than the task has time for, is cut off: ReplyTooLong.
+    """A reply that takes longer than it may, or than the task or stage has left, is cut off: ReplyTooLong.
 
     So is one that a person does not want to wait for. The last words of a task that is to end get a minute.
     """
@@ -75,6 +79,10 @@ async def reply_in_time(
     is_last = is_stopped or most <= 0
     if is_last:
         most = min(most, job.last_seconds) if most > 0 else job.last_seconds
+        if most <= 0:
+            raise ReplyTooLong(said)
+    if stage_left is not None and stage_left < most:
+        most, said = stage_left, "The stage ran out of time before the reply ended."
         if most <= 0:
             raise ReplyTooLong(said)
     began = job.now()
@@ -144,7 +152,9 @@ async def _follow_phase(run: StageRun) -> None:
     """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
     job = run.job
     model = job.models[run.stage.model]
-    step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run))
+    left = run.seconds_left()
+    seconds = PROBE_SECONDS if left is None else min(PROBE_SECONDS, max(left, 0.0))
+    step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run), seconds)
     if probe := step.probe:
         cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
         detail = job.redact(probe.detail)
@@ -240,7 +250,9 @@ async def _ask(run: StageRun) -> Reply | None:
 async def ask_model(run: StageRun, request: Request) -> Reply | None:
     """The reply to a request, fit for the log; None if there is none, with the reason in the log."""
     try:
-        reply = await reply_in_time(run.job, run.stage.model, request, lambda delta: _pulse(run, delta))
+        reply = await reply_in_time(
+            run.job, run.stage.model, request, lambda delta: _pulse(run, delta), run.seconds_left()
+        )
     except ModelUnavailable as error:
         run.retry_after = error.retry_after
         run.record(ReplyFailed(error="unavailable", detail=str(error)))
