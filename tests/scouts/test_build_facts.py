@@ -2,7 +2,9 @@
 
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,12 +100,80 @@ def test_a_file_of_empty_lines_is_read_at_once() -> None:
         ("<=1.2", "1.2.9", True),
         ("!=3.12", "3.12.1", False),
         ("~> 3.2", "3.9.0", True),
+        (">=1.21.0", "1.21", True),
+        (">=18.0.0", "18", True),
+        ("<18.0.0", "18", False),
+        ("==20.0.0", "20", True),
+        ("^0.2.3", "0.9.0", False),
+        ("~1.2", "1.9.0", False),
+        ("20.X", "20.9.0", True),
         ("lts/iron", "20.1.0", None),
         (">=3.11", "unknown", None),
     ],
 )
 def test_whether_a_version_is_what_was_asked_for(wanted: str, present: str, satisfied: bool | None) -> None:
     assert is_satisfied(wanted, present) is satisfied
+
+
+NPM = {
+    "~1.2.3": ((1, 2, 3), (1, 3, 0)),
+    "~1.2": ((1, 2, 0), (1, 3, 0)),
+    "~1": ((1, 0, 0), (2, 0, 0)),
+    "~0.2.3": ((0, 2, 3), (0, 3, 0)),
+    "~0.2": ((0, 2, 0), (0, 3, 0)),
+    "~0": ((0, 0, 0), (1, 0, 0)),
+    "^1.2.3": ((1, 2, 3), (2, 0, 0)),
+    "^0.2.3": ((0, 2, 3), (0, 3, 0)),
+    "^0.0.3": ((0, 0, 3), (0, 0, 4)),
+    "^1.2.x": ((1, 2, 0), (2, 0, 0)),
+    "^0.0.x": ((0, 0, 0), (0, 1, 0)),
+    "^0.0": ((0, 0, 0), (0, 1, 0)),
+    "^1.x": ((1, 0, 0), (2, 0, 0)),
+    "^0.x": ((0, 0, 0), (1, 0, 0)),
+    "1.2.x": ((1, 2, 0), (1, 3, 0)),
+    "1.x": ((1, 0, 0), (2, 0, 0)),
+    "1": ((1, 0, 0), (2, 0, 0)),
+    "=1.2": ((1, 2, 0), (1, 3, 0)),
+    "1.2.3": ((1, 2, 3), (1, 2, 4)),
+    ">1.2": ((1, 3, 0), (9, 0, 0)),
+    ">1.2.2": ((1, 2, 3), (9, 0, 0)),
+    ">=1.2": ((1, 2, 0), (9, 0, 0)),
+    "<=1.2": ((0, 0, 0), (1, 3, 0)),
+    "<1.2": ((0, 0, 0), (1, 2, 0)),
+    ">=1.2.3 <2": ((1, 2, 3), (2, 0, 0)),
+}
+"""What npm's documentation says that ranges stand for: the first version, and the first one after them."""
+WHOLE = {
+    "==1.2": ((1, 2, 0), (1, 2, 1)),
+    "==1.2.*": ((1, 2, 0), (1, 3, 0)),
+    "~=1.2": ((1, 2, 0), (2, 0, 0)),
+    "~=1.2.3": ((1, 2, 3), (1, 3, 0)),
+    "~> 1.2": ((1, 2, 0), (2, 0, 0)),
+    "~> 1.2.3": ((1, 2, 3), (1, 3, 0)),
+    ">1.2": ((1, 2, 1), (9, 0, 0)),
+    ">=1.2": ((1, 2, 0), (9, 0, 0)),
+    "<=1.2": ((0, 0, 0), (1, 2, 1)),
+    "<1.2": ((0, 0, 0), (1, 2, 0)),
+    ">=1.2,<2": ((1, 2, 0), (2, 0, 0)),
+    "1.2.3": ((1, 2, 3), (1, 2, 4)),
+}
+"""The same for Python (PEP 440) and Ruby."""
+
+
+@pytest.mark.parametrize(("ranges", "file"), [(NPM, "package.json"), (WHOLE, "pyproject.toml")])
+def test_ranges_mean_what_their_languages_say(ranges: dict[str, Any], file: str) -> None:
+    for wanted, (first, after) in ranges.items():
+        for version in product(range(4), repeat=3):
+            said = NeededTool("any", wanted, file).accepts(".".join(map(str, version)))
+            assert said is (first <= version < after), (wanted, version)
+
+
+@given(st.sampled_from(sorted({*NPM, *WHOLE})), st.lists(st.integers(0, 4), min_size=1, max_size=3))
+def test_zeros_at_the_end_of_what_is_there_change_nothing(wanted: str, parts: list[int]) -> None:
+    short, full = (".".join(map(str, each)) for each in (parts, [*parts, 0, 0, 0][:3]))
+    for file in ("package.json", "Gemfile"):
+        tool = NeededTool("any", wanted, file)
+        assert tool.accepts(short) is tool.accepts(full)
 
 
 @given(st.text(max_size=40), st.text(max_size=20))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
 from headgate.reading import FailedTest, render_failures, split_commands, word_set
-from headgate.scouts.tool_versions import NeededTool, is_satisfied, names_packages
+from headgate.scouts.tool_versions import NeededTool, names_packages
 
 # How a single test is run.
 
@@ -158,7 +158,7 @@ def environment_problems(
                 found.append(
                     Problem("warning", f"{tool.said_by} asks for {tool.program}, which is not installed.")
                 )
-        elif is_satisfied(tool.wanted, present) is False:
+        elif tool.accepts(present) is False:
             said = f"{tool.said_by} asks for {tool.program} {tool.wanted}, and {present} is installed."
             found.append(Problem("warning", said))
     node = {"npm", "npx", "yarn", "pnpm"} & set(programs)

@@ -19,7 +19,13 @@ class NeededTool:
     """As the file says it: `>=3.11`."""
     said_by: str
 
+    def accepts(self, present: str) -> bool | None:
+        """Whether a version is what the file asks for; None if that cannot be told."""
+        return is_satisfied(self.wanted, present, whole=self.said_by in _WHOLE)
 
+
+_WHOLE = ("pyproject.toml", "Gemfile")
+"""Files in which a version without its last numbers means that these are 0."""
 _RUBY = re.compile(r"^[ \t]*ruby[ \t]+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
 _GO = re.compile(r"^go\s+(\d[\w.]*)", re.MULTILINE)
 _JAVA = re.compile(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
@@ -90,55 +96,69 @@ def _table(data: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 
 VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
-_CLAUSE = re.compile(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[x*]))*)\s*")
+_CLAUSE = re.compile(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[xX*]))*)\s*")
+_WILDCARD = re.compile(r"\.[xX*]")
 
 
-def is_satisfied(wanted: str, present: str) -> bool | None:
-    """Whether a version is what was asked for; None if that cannot be told."""
+def is_satisfied(wanted: str, present: str, *, whole: bool = False) -> bool | None:
+    """Whether a version is what was asked for; None if that cannot be told.
+
+    `whole`: `1.2` is 1.2.0, as for Python and Ruby; otherwise any 1.2, as for npm and for pins.
+    """
     found = VERSION.search(present)
     if not found:
         return None
     have = _numbers(found[0])
-    verdicts = [_is_any(alternative, have) for alternative in wanted.split("||")]
+    verdicts = [_is_any(alternative, have, whole) for alternative in wanted.split("||")]
     if True in verdicts:
         return True
     return None if None in verdicts else False
 
 
-def _is_any(wanted: str, have: tuple[int, ...]) -> bool | None:
+def _is_any(wanted: str, have: tuple[int, ...], whole: bool) -> bool | None:
     clauses = [
-        clause for clause in re.split(r",|(?<=[\dx*])\s+(?=[<>=~^!])", wanted.strip()) if clause.strip()
+        clause for clause in re.split(r",|(?<=[\dxX*])\s+(?=[<>=~^!])", wanted.strip()) if clause.strip()
     ]
-    verdicts = [_holds(clause, have) for clause in clauses]
+    verdicts = [_holds(clause, have, whole) for clause in clauses]
     if not verdicts or None in verdicts:
         return None
     return all(verdicts)
 
 
-def _holds(clause: str, have: tuple[int, ...]) -> bool | None:
+def _holds(clause: str, have: tuple[int, ...], whole: bool) -> bool | None:
     found = _CLAUSE.fullmatch(clause)
     if not found:
         return None
-    sign, want = found[1] or "==", _numbers(re.split(r"\.[x*]", found[2])[0])
-    same = have[: len(want)]
+    sign, (number, *wildcard) = found[1] or "==", _WILDCARD.split(found[2], maxsplit=1)
+    want = _numbers(number)
+    given = len(want)
+    size = max(given, len(have)) if whole and not wildcard else given
+    want, have = _padded(want, size), _padded(have, size)[:size]
     match sign:
         case ">=":
             return have >= want
         case ">":
-            return have > want and same != want
+            return have > want
         case "<=":
-            return have <= want or same == want
+            return have <= want
         case "<":
             return have < want
         case "!=":
-            return same != want
+            return have != want
         case "^":
-            return have >= want and have[:1] == want[:1]
-        case "~=" | "~>" | "~":
-            return have >= want and have[: max(len(want) - 1, 1)] == want[: max(len(want) - 1, 1)]
+            same = next((place for place, part in enumerate(want, 1) if part), given)
+        case "~":
+            same = min(given, 2)
+        case "~=" | "~>":
+            same = max(given - 1, 1)
         case _:
-            return same == want
+            return have == want
+    return have >= want and have[:same] == want[:same]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _padded(numbers: tuple[int, ...], size: int) -> tuple[int, ...]:
+    return numbers + (0,) * (size - len(numbers))
