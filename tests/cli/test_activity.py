@@ -72,6 +72,29 @@ def test_a_turn_from_its_prompt_to_its_call() -> None:
     assert activity.written == 0
 
 
+def entered(*kinds: str) -> State:
+    """A task with stages under way, entered in this order."""
+    bodies = [
+        ev.StageStarted(
+            stage=kind, title=kind.upper(), attempt=1, reason="next", tools=(), turns=1, stage_kind=kind
+        )
+        for kind in kinds
+    ]
+    return fold(ev.Event(seq, "t1", body.stage, 0, 0.0, body) for seq, body in enumerate(bodies, 1))
+
+
+def test_a_stage_that_asks_no_model_does_not_wait_for_one() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    assert activity.describe(entered("scout")) == "SCOUT: looking around"
+    clock.at = 5
+    assert activity.describe(entered("mutate")) == "MUTATE: trying small changes, 5 s"
+    for both in (("mutate", "answer"), ("answer", "mutate")):
+        assert activity.describe(entered(*both)) == "ANSWER turn 1/1: waiting for the model, 5 s"
+    activity.hear_pulse(Pulse("reading", total=200))  # it shows the model what passed
+    assert activity.describe(entered("mutate")) == "MUTATE: reading ~200 tokens"
+
+
 def test_verification_step_by_step() -> None:
     clock = Clock()
     activity, state = Activity(clock), started()

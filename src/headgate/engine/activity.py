@@ -13,6 +13,7 @@ from headgate.core import (
     Pulse,
     ReplyFailed,
     ReplyReceived,
+    StageState,
     State,
     ToolFinished,
     ToolStarted,
@@ -23,6 +24,8 @@ from headgate.core import (
 LINES = 4
 Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"]
 _WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
+_BY_ITSELF = {"mutate": "trying small changes", "scout": "looking around"}
+"""What kinds of stages do that work without a model."""
 
 
 def count_tokens(count: int) -> str:
@@ -30,6 +33,14 @@ def count_tokens(count: int) -> str:
     if count < 1_000:
         return str(count)
     return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def _find_stage(state: State) -> StageState | None:
+    """The stage that the task is in. Of several, it is the latest, but first those that ask the model."""
+    entered = list(reversed(state.nodes.values()))
+    under_way = [each for each in entered if each.ending is None] or entered[:1]
+    asking = [each for each in under_way if each.kind not in _BY_ITSELF]
+    return next(iter(asking or under_way), None)
 
 
 class Activity:
@@ -94,9 +105,7 @@ class Activity:
 
     def describe(self, state: State) -> str:
         """Where the task stands and what it is doing: `EXPLORE turn 2/20: reading ~3.1k tokens`."""
-        entered = list(reversed(state.nodes.values()))
-        # Where several run at once, it is the latest of those.
-        stage = next((each for each in entered if each.ending is None), entered[0] if entered else None)
+        stage = _find_stage(state)
         if self._doing == "verifying":
             return f"Verifying: {self._name}{self._elapsed()}"
         if self._doing == "looking_back":
@@ -106,6 +115,9 @@ class Activity:
             return "Starting"
         if stage.ending is not None or not stage.is_announced:
             return "Checking the result"
+        if stage.kind in _BY_ITSELF:
+            what = f"{_BY_ITSELF[stage.kind]}{self._elapsed()}" if self._doing == "idle" else self._what()
+            return f"{stage.title}: {what}"
         # A tool belongs to the turn whose reply called it; a reply that is awaited is the next turn's.
         turn = stage.turns + (self._doing != "tool")
         turn = min(max(turn, 1), stage.turns_allowed)
