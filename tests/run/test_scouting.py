@@ -1,15 +1,29 @@
-"""When the check is run before the model is asked."""
+"""When the check is run before the model is asked, and how the two scouts work side by side."""
 
 import os
+import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_loop import TASK, make_job
 
+from headgate.config import with_scouts
+from headgate.core.events import ScoutReported
+from headgate.core.flow import Flow, Stage
+from headgate.core.messages import Message, Reply
+from headgate.core.rules import Decision
+from headgate.core.settings import ScoutSettings
+from headgate.models.scripted import ScriptedModel
+from headgate.run.flow import run_flow
 from headgate.run.scouting import present_version, says_that_it_fails
 from headgate.scouts import NeededTool
+from headgate.store.store import Store
+from headgate.workspace.disk import DiskWorkspace
 
 
 @pytest.mark.parametrize(
@@ -70,3 +84,46 @@ async def test_asking_for_a_version_downloads_none(tmp_path: Path) -> None:
     )
     job: Any = SimpleNamespace(proposing=False, verifier=None, context=context)
     assert await present_version(job, NeededTool("go", ">=1.99", "go.mod")) == "1.22.1"
+
+
+@dataclass
+class Meeting:
+    """A tree in which each scout goes on once the other has come as well."""
+
+    tree: DiskWorkspace
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2, timeout=20))
+    came: set[str] = field(default_factory=set)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tree, name)
+
+    def files(self, under: str = "") -> Iterator[str]:
+        self._meet("Scout A lists the files")
+        return self.tree.files(under)
+
+    def exists(self, path: str) -> bool:
+        if path == "package.json":
+            self._meet("Scout B looks for it")
+        return self.tree.exists(path)
+
+    def _meet(self, who: str) -> None:
+        if who not in self.came:
+            self.came.add(who)
+            self.barrier.wait()
+
+
+async def test_the_scouts_work_at_the_same_time(tmp_path: Path) -> None:
+    flow = Flow(name="one", scouts=("code", "build"), stages=(Stage(id="work", allow_missing_done=True),))
+    model = ScriptedModel([Reply(Message("assistant", text)) for text in ("I look.", "Seen.")])
+    store = Store(tmp_path / "headgate.db")
+    try:
+        store.add_task(lambda task_id: TASK, 0.0)
+        job = make_job(store, with_scouts(flow, ScoutSettings()), {None: model})
+        meeting: Any = Meeting(DiskWorkspace(tmp_path / "repo"))
+        job.context = replace(job.context, workspace=meeting)
+        assert await run_flow(job) == Decision("advance", "done")
+        told = [event.body for event in store.events("t1") if isinstance(event.body, ScoutReported)]
+    finally:
+        store.close()
+    assert sorted(body.scout for body in told) == ["build", "code"]
+    assert (len(meeting.came), meeting.barrier.broken) == (2, False)
