@@ -23,6 +23,7 @@ from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinishe
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.engine.undo import Undone
+from headgate.patterns import LazyPattern
 from headgate.protect import SecretNames
 from headgate.store.log import Bus
 
@@ -201,7 +202,10 @@ def run_child(job: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    SecretNames()  # its patterns take as long to read as a short run
+    for thing in gc.get_objects():
+        if isinstance(thing, LazyPattern):
+            thing.compile()
+    SecretNames().covers("a")  # its patterns take as long to compile as a short run
     gc.freeze()  # what is shared with the children is not to be touched by each of them
     for line in sys.stdin:
         # A fork copies only the thread that forks, so there must not be another one.

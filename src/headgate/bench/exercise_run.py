@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,12 +18,13 @@ from headgate.config import Config, Loaded, flow_from_config, load_config
 from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettings, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
 from headgate.errors import HeadgateError
+from headgate.patterns import regex
 from headgate.process import uninterrupted
 from headgate.protect import Boundaries
 from headgate.store import Bus
 
 FLOW = "bench"
-_PATTERN = re.compile(r"[\w./ -]+")
+_PATTERN = regex(r"[\w./ -]+")
 """Paths that are patterns for themselves. Tests with other names are put back as well."""
 SECONDS = 180.0
 """How long the tests of an exercise may run."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
+from headgate.patterns import regex
+
 _SUFFIXES = {
     ".py": "python",
     ".js": "javascript",
@@ -95,10 +97,10 @@ def find_toolchain(language: str, repo: Path) -> Toolchain | None:
 
 _SKIPPED: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
     "javascript": (
-        (re.compile(r"\bx(test|it|describe)(?=\s*[.(])"), r"\1"),
-        (re.compile(r"\b(test|it|describe)\.skip(?=\s*[.(])"), r"\1"),
+        (regex(r"\bx(test|it|describe)(?=\s*[.(])"), r"\1"),
+        (regex(r"\b(test|it|describe)\.skip(?=\s*[.(])"), r"\1"),
     ),
-    "java": ((re.compile(r"@Disabled\b(?:\s*\(\s*\"(?:[^\"\\]|\\.)*\"\s*\))?"), ""),),
+    "java": ((regex(r"@Disabled\b(?:\s*\(\s*\"(?:[^\"\\]|\\.)*\"\s*\))?"), ""),),
 }
 
 

@@ -1,6 +1,5 @@
 """Tries: the rounds of a flow that end with the tests, and what the log of a task says about each."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +15,9 @@ from headgate.core import (
     VerifyFinished,
 )
 from headgate.errors import ConfigError
+from headgate.patterns import regex
 
-_RUN_ID = re.compile(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
+_RUN_ID = regex(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
 
 
 def with_tries(flow: Flow, tries: int, checks: Iterable[CheckSpec]) -> Flow:

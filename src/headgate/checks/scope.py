@@ -6,14 +6,15 @@ from pathlib import PurePosixPath
 
 from headgate.checks.registry import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, path_words
+from headgate.patterns import regex
 from headgate.reading import DiffHunk, FileDiff, TaskDiff, is_test, read_git_diff, same_but_for_layout
 
 MOST_HUNKS = 200
 """So many hunks are judged: each means that its file is parsed."""
-_CODE = re.compile(
+_CODE = regex(
     r"\.(pyi?|[jt]sx?|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|exs?|lua|sh)", re.IGNORECASE
 )
-_ABOUT_TESTS = re.compile(
+_ABOUT_TESTS = regex(
     r"\b(fail(s|ing|ed)?|broken|red|flaky)\b.{0,40}\btests?\b|\btests?\b.{0,40}\b(fail|pass)", re.IGNORECASE
 )
 

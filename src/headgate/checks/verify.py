@@ -17,6 +17,7 @@ import orjson
 
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
+from headgate.patterns import regex
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, count_tests, explain_doubtful_success, find_failures, plain_lines
 from headgate.regular_files import make_own_folder, open_own, open_own_folder, read_own, write_own
@@ -28,17 +29,17 @@ TAIL_LINES = 200
 _OWN = 3
 """The folders of `.headgate/runs/RUN`, which a command may have replaced with links."""
 _MAX_OUTPUT = 400_000
-_NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
-_NO_MODULE = re.compile(r"\S*python[\d.]*(?:\.exe)?: No module named ([\w.]+)\s*")
+_NOT_FOUND = regex(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
+_NO_MODULE = regex(r"\S*python[\d.]*(?:\.exe)?: No module named ([\w.]+)\s*")
 """All that Python says if the module behind `-m` is not there."""
 INSTALLED_RUNNERS = frozenset(
     {"coverage", "flake8", "mypy", "nose2", "nox", "pylint", "pytest", "ruff", "tox"}
 )
 """Modules behind `python -m` that a project does not hold itself."""
-_WRAPPER_FAILED = re.compile(r"\s*Downloading \S+(?s:.*?)^\s+at org\.gradle\.wrapper\.", re.MULTILINE)
+_WRAPPER_FAILED = regex(r"\s*Downloading \S+(?s:.*?)^\s+at org\.gradle\.wrapper\.", re.MULTILINE)
 """What Gradle's wrapper says, first of all, if it cannot get the Gradle that the project wants."""
-_GRADLE_RAN = re.compile(r"^(?:> Task|BUILD |Welcome to Gradle)", re.MULTILINE)
-_RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
+_GRADLE_RAN = regex(r"^(?:> Task|BUILD |Welcome to Gradle)", re.MULTILINE)
+_RAN_NOTHING = regex(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
 
@@ -326,7 +327,7 @@ def _read_log(log: Path) -> str | None:
 # How long the logs of verification runs are kept.
 
 
-_RUN_ID = re.compile(r"run_(\d{8}_\d{6})_[0-9a-f]{6}", re.ASCII)
+_RUN_ID = regex(r"run_(\d{8}_\d{6})_[0-9a-f]{6}", re.ASCII)
 _DAY = 86400.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from headgate.checks.registry import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, show_path
+from headgate.patterns import regex
 from headgate.reading import (
     has_test_settings,
     is_code,
@@ -24,20 +25,20 @@ from headgate.reading import (
 # A task's diff as far as it is about tests: which lines define a test, skip one, or assert something.
 
 
-_DEFINITION = re.compile(
+_DEFINITION = regex(
     r"^\s*(?:async\s+)?def\s+(?:self\.)?(test\w*)"
     r"|^\s*(?:public\s+)?function\s+(test\w+)\s*\("
     r"|^func\s+(?:\([^)]*\)\s*)?((?:Test|Fuzz|Example)\w*)\s*\("
     r"|^\s*[xf]?(?:it|test|specify|scenario)\b[\w.]*\s*\(?\s*(?:\([^()]*\)\s*\(\s*)?[\"'`](.+?)[\"'`]"
     r"|^\s*(?:TEST|TEST_F|TEST_P|TEST_CASE)\s*\(\s*(.+?)\s*\)"
 )
-_MARK = re.compile(
+_MARK = regex(
     r"^\s*(?:@(?:Test|ParameterizedTest|RepeatedTest)\b|#\[(?:\w+::)*test\b|\[(?:Test|Fact|Theory|TestMethod)\b)"
 )
 """In some languages a mark makes the next function a test."""
-_MARKED = re.compile(r"\b(?:fn|fun|void|Task|def)\s+[`\"]?(\w+)")
-_COMMENT = re.compile(r"^\s*(#(?!\[)|//|/\*|\*|--)")
-_SKIP = re.compile(
+_MARKED = regex(r"\b(?:fn|fun|void|Task|def)\s+[`\"]?(\w+)")
+_COMMENT = regex(r"^\s*(#(?!\[)|//|/\*|\*|--)")
+_SKIP = regex(
     r"pytest\.mark\.(?:skip|skipif|xfail)\b|\bpytest\.(?:skip|xfail)\(|\bunittest\.(?:skip|expectedFailure)"
     r"|^\s*@(?:skip|skipIf|skipUnless|expectedFailure|Disabled|Ignore)\b|\.skipTest\(|\bSkipTest\b"
     r"|\b__test__\s*=\s*False"
@@ -46,17 +47,17 @@ _SKIP = re.compile(
     r"|\bt\.Skip(?:f|Now)?\(|^\s*#\[ignore\b|\[Ignore\b|\bSkip\s*=\s*\"|@tag\s+:?skip\b|\bXCTSkip"
     r"|\bmarkTest(?:Skipped|Incomplete)\(|\bGTEST_SKIP\b|\bDISABLED_\w"
 )
-_AIMED_BELOW = re.compile(r"^\s*(?:@|#\[|\[)")
-_ASSERTION = re.compile(
+_AIMED_BELOW = regex(r"^\s*(?:@|#\[|\[)")
+_ASSERTION = regex(
     r"^\s*assert\b|\bself\.(?:assert|fail)\w*\(|\bassert\w*!?\s*[.(]|\bexpect\s*\(|\.should\b|\bpytest\.raises\b"
     r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.[A-Z]\w*\(|\b(?:EXPECT|ASSERT|REQUIRE|CHECK)(?:_[A-Z_]+)?\("
     r"|\bXCTAssert|\bAssert\.\w|^\s*refute\b"
 )
-_EXACT = re.compile(
+_EXACT = regex(
     r"==(?!\s*(?:True|False|None|true|false|null)\b)|\bassertEquals?\b|\bassert_eq|\bassert_equal"
     r"|\.to(?:Be|Equal|StrictEqual|Have\w+)\(|[eE]qual\(|_EQ\(|\bXCTAssertEqual\b|\.AreEqual\("
 )
-_EMPTY = re.compile(
+_EMPTY = regex(
     r"\bassert\s+(?:True|1|not\s+False)\b|\bassert\w*!?\(\s*(?:True|true)\s*\)|\bexpect\(\s*true\s*\)"
     r"|\bor\s+True\b|\|\|\s*true\b|\bassertEquals?\(\s*(\w+)\s*,\s*\1\s*\)"
     r"|\bassert_eq!\(\s*(\w+)\s*,\s*\2\s*\)"
@@ -161,16 +162,14 @@ def counted(files: Iterable[FileLines], sign: str) -> Counter[str]:
     return Counter(name for file in files for hunk in file.hunks for name in defined(hunk, sign))
 
 
-_ASKED_FOR = re.compile(
+_ASKED_FOR = regex(
     r"\b(remov|delet|drop|clean|skip|disabl|quarantin|xfail|rewrit|merg|consolidat|obsolete)\w*\b.{0,80}"
     r"\b(tests?|specs?)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_ABOUT_EXPECTATIONS = re.compile(
-    r"\b(tests?|specs?|expect\w*|assert\w*|snapshots?|fixtures?)\b", re.IGNORECASE
-)
-_TABLE = re.compile(r"parametrize|\.each\b|subTest|t\.Run\(|@ValueSource|@CsvSource|#\[case|TestCase\(")
-_SETTING = re.compile(
+_ABOUT_EXPECTATIONS = regex(r"\b(tests?|specs?|expect\w*|assert\w*|snapshots?|fixtures?)\b", re.IGNORECASE)
+_TABLE = regex(r"parametrize|\.each\b|subTest|t\.Run\(|@ValueSource|@CsvSource|#\[case|TestCase\(")
+_SETTING = regex(
     r"--ignore|--deselect|--collect-only|--passWithNoTests|-k\s*[\"']?not\b|\bcollect_ignore"
     r"|\bnorecursedirs\b|PathIgnorePatterns|\bpytest_(?:collection_modifyitems|ignore_collect|runtest_\w+)\b"
     r"|\bpytest_(?:pycollect_\w+|sessionfinish|report_\w+)\b|\"test\"\s*:\s*\"(?:true|exit 0|echo\b|:)"

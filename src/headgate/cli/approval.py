@@ -1,7 +1,6 @@
 """The question on a terminal before a command runs or a file is written."""
 
 import os
-import re
 import select
 import sys
 import termios
@@ -12,6 +11,7 @@ from typing import cast
 
 from headgate.cli.live import Progress
 from headgate.core import Access
+from headgate.patterns import regex
 from headgate.protect import Answer
 
 ANSWERS: dict[str, Answer] = {
@@ -19,7 +19,7 @@ ANSWERS: dict[str, Answer] = {
     **{"a": "always", "always": "always", "n": "no", "no": "no", "": "no"},
 }
 """What a person may type, and what it means."""
-_MANY_SPACES = re.compile(r" {40,}")
+_MANY_SPACES = regex(r" {40,}")
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and signs that are drawn as nothing."""
 _MOST_LINES = 40

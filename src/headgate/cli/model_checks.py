@@ -5,7 +5,6 @@ the model calls tools, or with `--fresh`, two more tiny questions may follow; ta
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from headgate.models.network import (
     rank_models,
     with_num_ctx,
 )
+from headgate.patterns import regex
 
 CHECK = "tool transport"
 _IGNORED = "this server does not enforce a schema"
@@ -145,7 +145,7 @@ TOOL = ToolSpec(
     "control",
 )
 _QUESTION = f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else."
-_LOOKS_LIKE_A_CALL = re.compile(
+_LOOKS_LIKE_A_CALL = regex(
     r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<｜tool|<\|channel\|>commentary"
     rf'|\{{\s*"(?:name|function|tool)"\s*:|"{TOOL.name}"'
 )

@@ -24,6 +24,7 @@ from headgate.engine import (
 )
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
+from headgate.patterns import regex
 from headgate.process import NoSandbox
 from headgate.protect import ResolvedBoundaries
 from headgate.reading import split_commands
@@ -40,7 +41,7 @@ _SHELL_WORDS = """
     ulimit umask unset wait
 """
 _BUILTINS = frozenset(_SHELL_WORDS.split())
-_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
+_PYTHON = regex(r"python(\d(\.\d+)?)?")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ import codecs
 import errno
 import io
 import os
-import re
 import select
 import sys
 import textwrap
 from typing import IO, Any
+
+from headgate.patterns import regex
 
 USUAL_WIDTH, MIN_WIDTH = 80, 20
 
@@ -100,7 +101,7 @@ class ClosableTerminal(io.FileIO):
             return memoryview(data).nbytes
 
 
-_STEERING = re.compile(
+_STEERING = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )
 """Control characters but for line breaks and tabs, and those that change the direction of text."""

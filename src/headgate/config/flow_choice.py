@@ -26,19 +26,20 @@ from headgate.core import (
     tool_problems,
     without_politeness,
 )
+from headgate.patterns import regex
 
 SMALL = 4.0
 """Models up to so many billion parameters do better with one short question at a time than with tools."""
 SMALLEST = 0.05
 """`1m` in a name is a context of a million tokens: no model that people run has so few parameters."""
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d+)?) ?([bm])(?![a-z0-9])", re.IGNORECASE)
-_THINKING = re.compile(
+_SIZE = regex(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d+)?) ?([bm])(?![a-z0-9])", re.IGNORECASE)
+_THINKING = regex(
     r"(?<![a-z0-9])(r1|qwq|o1)(?![a-z0-9])|think|reason|gpt-?oss|magistral|smollm3|exaone-?deep|deepcoder"
     r"|deepscaler|qwen-?3(?![0-9b]|.*(coder|instruct|2507))",
     re.IGNORECASE,
 )
 """Models that think before they answer: a short answer is over before it has begun."""
-_NEW = re.compile(
+_NEW = regex(
     r"\W*(please\s+)?(accept|add|allow|build|bump|change|clean|convert|cover|create|define|delete|deprecate|describe"
     r"|document|drop|enable|explain|expose|extend|extract|format|generate|hide|implement|improve|introduce|list|log"
     r"|merge|migrate|move|name|open|port|print|provide|raise|refactor|remove|rename|replace|rewrite|show|simplify"
@@ -48,9 +49,9 @@ _NEW = re.compile(
     re.IGNORECASE,
 )
 """Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
-_WISH = re.compile(r"\b(need|want|wants|would like|['\u2019]d like|wish|there should be)\b", re.IGNORECASE)
+_WISH = regex(r"\b(need|want|wants|would like|['\u2019]d like|wish|there should be)\b", re.IGNORECASE)
 """Words of somebody who wants something that is not there yet."""
-_FAULT = re.compile(
+_FAULT = regex(
     r"\b(fix|fixes|repair|bugs?|broken|wrong|wrongly|fails?|failing|crash(es)?|regression)\b"
     r"|\b(tests?|pytest|checks?|build)( should| must)? (pass|passes|succeed|succeeds)\b",
     re.IGNORECASE,

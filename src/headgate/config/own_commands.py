@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from headgate.config.projects import read_text, read_toml
+from headgate.patterns import regex
 
 Has = Callable[[str], bool]
 """Whether a program is there, by the path or the name that a command has."""
@@ -25,13 +26,13 @@ _TYPES = frozenset({"mypy", "pyright", "ty", "pyrefly"})
 _LINTER_NAMES = "ruff flake8 pylint pyflakes golangci-lint staticcheck shellcheck yamllint cppcheck"
 _LINTERS = frozenset(_LINTER_NAMES.split())
 _FORMATTERS = frozenset({"black", "isort"})
-_TARGETS = re.compile(r"tests?|check|lint(er|ing)?|flake8|ruff|types?|type-?check(ing)?|mypy|style|qa|unit")
+_TARGETS = regex(r"tests?|check|lint(er|ing)?|flake8|ruff|types?|type-?check(ing)?|mypy|style|qa|unit")
 """Names under which people keep what this is about."""
 _RUNNERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("rye", "run"))
-_NOT_SIMPLE = re.compile(r"[|;<>`$(){}\\]|&(?!&)|(?<!&)&$")
-_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
-_PLUGINS = re.compile(r"--(cov|dist|numprocesses|reruns|timeout|junit|html)|-n(auto|logical|\d+)$")
-_POSARGS = re.compile(r"\{(?:posargs|args)(?::([^{}]*))?\}")
+_NOT_SIMPLE = regex(r"[|;<>`$(){}\\]|&(?!&)|(?<!&)&$")
+_PYTHON = regex(r"python(\d(\.\d+)?)?")
+_PLUGINS = regex(r"--(cov|dist|numprocesses|reruns|timeout|junit|html)|-n(auto|logical|\d+)$")
+_POSARGS = regex(r"\{(?:posargs|args)(?::([^{}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)

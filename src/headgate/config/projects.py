@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from headgate.patterns import regex
 from headgate.reading import split_commands
 
 _MAX_BYTES = 1024 * 1024
@@ -221,8 +222,8 @@ def _up(folder: Path, root: Path, name: str) -> bool:
 MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt")
 NOT_SOURCES = frozenset({"node_modules", "venv", "env", "build", "dist", "target", "__pycache__"})
 _MAX_ENTRIES = 5000
-_PYTEST_FILE = re.compile(r"test_.*\.py|.*_test\.py")
-_UNITTEST_FILE = re.compile(r"test.*\.py|.*_test\.py")
+_PYTEST_FILE = regex(r"test_.*\.py|.*_test\.py")
+_UNITTEST_FILE = regex(r"test.*\.py|.*_test\.py")
 
 
 def find_python(

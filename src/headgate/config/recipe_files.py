@@ -28,12 +28,13 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ConfigError
+from headgate.patterns import regex
 from headgate.protect import DEFAULT_SECRETS, SecretNames
 
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
 """What conditions of steps may look at besides results."""
 MOST_FRAGMENT_CHARS = 100_000
-_FRAGMENT = re.compile(r"^(?P<path>.*?)(?:\s+\((?P<tokens>\d+)\s+tokens\))?$")
+_FRAGMENT = regex(r"^(?P<path>.*?)(?:\s+\((?P<tokens>\d+)\s+tokens\))?$")
 
 
 def load_recipes(

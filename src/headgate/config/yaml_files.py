@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from headgate.core import ERROR_NAMES, FLAT_NAMES, Flow, Stage, nearest, unknown_name
 from headgate.errors import ConfigError
+from headgate.patterns import regex
 
 # Places in a document: paths of keys and indexes, and which keys a model knows at one.
 
@@ -212,7 +213,7 @@ for _kind, _pattern, _first in (
     ("int", r"^[-+]?[0-9]{1,18}$", "-+0123456789"),
     ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
 ):
-    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(_pattern), list(_first))
+    _Loader.add_implicit_resolver(_TAG + _kind, regex(_pattern), list(_first))
 
 
 @lru_cache(maxsize=64)  # the files of flows are read for every task; nodes are never changed

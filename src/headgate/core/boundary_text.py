@@ -3,18 +3,20 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from headgate.patterns import regex
+
 _QUOTES = "`'\"\u2018\u2019\u201c\u201d"
 _PAIRS = {"`": "`", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}
 _OPENING, _CLOSING = "([{", ")]}"
-_WORDS_BETWEEN = re.compile(r"(?:and|or|nor|plus|as well as)(?=\s)", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?](?=\s+\S)")
-_ABBREVIATIONS = re.compile(r"(?<!\S)\(?(?:e\.g|i\.e|etc|incl|esp|cf|viz)\b\.?,?", re.IGNORECASE)
-_NOTE = re.compile(r"\s\([^()]*(?:\([^()]*\)[^()]*)*\)[\s.,;:]*$")
-_REMARK = re.compile(r"\s(?:-{1,2}|[\u2013\u2014]|#|//|<-+|-+>|=>)\s.*$", re.DOTALL)
-_LIST = re.compile(r"\[(.*[,/\"'*].*)\]", re.DOTALL)
-_BOLD = re.compile(r"(\*\*|__)(\w(?:.*\w)?)\1")
-_ENDING = re.compile(r"(?<=[^\s.,;:!?/])[.,;:!?]+$|(?<=/)(?:\.{3}|[,;:!?]+)$")
-_GLOB = re.compile(r"[*?\[]")
+_WORDS_BETWEEN = regex(r"(?:and|or|nor|plus|as well as)(?=\s)", re.IGNORECASE)
+_SENTENCE_END = regex(r"[.!?](?=\s+\S)")
+_ABBREVIATIONS = regex(r"(?<!\S)\(?(?:e\.g|i\.e|etc|incl|esp|cf|viz)\b\.?,?", re.IGNORECASE)
+_NOTE = regex(r"\s\([^()]*(?:\([^()]*\)[^()]*)*\)[\s.,;:]*$")
+_REMARK = regex(r"\s(?:-{1,2}|[\u2013\u2014]|#|//|<-+|-+>|=>)\s.*$", re.DOTALL)
+_LIST = regex(r"\[(.*[,/\"'*].*)\]", re.DOTALL)
+_BOLD = regex(r"(\*\*|__)(\w(?:.*\w)?)\1")
+_ENDING = regex(r"(?<=[^\s.,;:!?/])[.,;:!?]+$|(?<=/)(?:\.{3}|[,;:!?]+)$")
+_GLOB = regex(r"[*?\[]")
 
 
 def within_root(text: str, roots: Iterable[str]) -> str:
@@ -136,7 +138,7 @@ def _closing(text: str, index: int) -> int:
 # The words of a boundary in prose, and whether a path has them.
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 
 
 def _set(words: str) -> frozenset[str]:
@@ -215,7 +217,7 @@ def without_ending(path: str) -> str:
 # Boundaries that say where changes may go, or that make an exception: they do not protect what they name.
 
 
-_EXCEPTIONS = re.compile(
+_EXCEPTIONS = regex(
     r"\b(?:except|excepting|excluding|but|unless|only|solely|exclusively|besides|outside|beyond|apart|other"
     r"|without)\b"
 )
@@ -223,7 +225,7 @@ _VERBS = "(?:touch|change|edit|modify|update)"
 _INSIDE = "(?:within|inside|in(?! (?:mind|sync|place|step|touch))|to|on|under|below)"
 _CHANGES = "(?: (?:all|any|your|my|the|these|edits|changes|modifications|work|it|yourself|strictly|close))*"
 _NOT_BEFORE = r"(?<!\bnot )(?<!\bt )(?<!\bdont )(?<!\bnever )(?<!\bavoid )"
-_RESTRICTIONS = re.compile(
+_RESTRICTIONS = regex(
     rf"{_NOT_BEFORE}\b(?:stay|staying|stick|keep|remain){_CHANGES} {_INSIDE}\b"
     rf"|{_NOT_BEFORE}\bwork(?: strictly)? (?:within|inside)\b"
     rf"|{_NOT_BEFORE}(?<!\boff )\b(?:limit(?:ed|ing)?|restrict(?:s|ed|ing)?|confin(?:e|es|ed|ing)|scoped)"
@@ -235,13 +237,13 @@ _RESTRICTIONS = re.compile(
     r"|\baside from\b|\bwith the exception of\b"
 )
 
-_EXCEPT = re.compile(
+_EXCEPT = regex(
     r"[,;]?\s+(?:except(?:ing)?(?:\s+for)?|excluding|but\s+not|other\s+than|(?:apart|aside)\s+from"
     r"|with\s+the\s+exception\s+of):?\s+",
     re.IGNORECASE,
 )
-_PROHIBITION = re.compile(rf"^(?:please )?(?:do not|don t|dont|never) {_VERBS}\b")
-_FILLER = re.compile(
+_PROHIBITION = regex(rf"^(?:please )?(?:do not|don t|dont|never) {_VERBS}\b")
+_FILLER = regex(
     r"(?: |\b(?:a|all|any|anything|below|directory|everything|files?|folder|in|inside|of|the|under)\b)*"
 )
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from headgate.patterns import regex
+
 CODE = "code:"
 _OF_THE_RUNTIME = ("again", "replan", "suspects", "no_suspects")
-_ENDED = re.compile(r"(?:not )?(?!(?:results|variables)\..*\.)([\w.-]+)\.(passed|failed|skipped)")
+_ENDED = regex(r"(?:not )?(?!(?:results|variables)\..*\.)([\w.-]+)\.(passed|failed|skipped)")
 _LONGEST = 1_000
 _ROOTS = ("results", "variables")
 

@@ -1,6 +1,5 @@
 """What can be wrong with a flow that no single field of it can tell."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ from headgate.core.flow import DRIVE, DRIVEN, PLANNER, REPLAN, REST, Flow, Stage
 from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
+from headgate.patterns import regex
 
 _NOT_FOR_ANSWERS = (
     "agent",
@@ -30,7 +30,7 @@ MOST_DEPTH = 8
 """How deep stages may stand in each other."""
 _RUNTIME_KINDS = ("verify", "review", "suspects", "scout")
 _NOT_FOR_GROUPS = (*_NOT_FOR_RUNTIME, "candidates", "kind", "settings")
-_PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
+_PLACEHOLDER = regex(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")
 _IN_STEPS = ("item.id", "item.description", "item.goal")

@@ -1,6 +1,5 @@
 """What a state keeps about the past: failed verifications, answers tried, findings about the diff."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Literal
 
 from headgate.core import events as ev
 from headgate.core.phases import PhaseState, Signals
+from headgate.patterns import regex
 
 
 @dataclass
@@ -185,7 +185,7 @@ class DiffFindings:
 
 MOST_LINES = 200
 MOST_NAMED = 3
-_VARYING = re.compile(
+_VARYING = regex(
     r"0x[0-9a-fA-F]+"
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
     r"|\b\d+(?:[.,]\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|min|minutes?)\b"

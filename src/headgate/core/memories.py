@@ -1,14 +1,15 @@
 """What models save for later tasks: short texts with tags. What counts as the same text, and as a word."""
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headgate.patterns import regex
+
 MEMORY_CHARS = 2_000
 MEMORY_TAGS, TAG_CHARS = 10, 40
-_WORD = re.compile(r"[^\W_]+")
-_NOT_IN_TAGS = re.compile(r"[^\w.-]+")
+_WORD = regex(r"[^\W_]+")
+_NOT_IN_TAGS = regex(r"[^\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,26 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from headgate.core.quoted_text import find_quotations
+from headgate.patterns import regex
 
 MOST = 50
 """Mentions of one text that are looked at; a person means fewer."""
 _MOST_SIGNS = 500
 """Signs that are tried: each is a look at the disk."""
-_SIGN = re.compile(
+_SIGN = regex(
     r"(?<![\w@./+\\-])@(?:"
     r'"(?P<quoted>[^"\x00-\x1f]{1,300})"(?P<range>:\d{1,9}(?:-\d{0,9})?)?'
     r"|(?P<word>(?:(?![,;|]@)[^\s\"`@\x00-\x1f]|(?<=/)@){1,300}))"
 )
-_RANGE = re.compile(r":(\d{1,9})(?:(-)(\d{1,9})?)?")
+_RANGE = regex(r":(\d{1,9})(?:(-)(\d{1,9})?)?")
 _ENDS = ".,;:!?)]}>'*_\u2026\u3002\uff0c"
 """What may follow a path in a sentence."""
 _BREAKS = ",;:'()\u3001\u3002\uff0c"
 """Where a word may end that goes on behind a path, such as `'s` or `:total`."""
 _MOST_CUTS = 12
 """Each reading of a word is looked for on the disk."""
-_CODE = re.compile(r"`[^`\n]+`")
-_FILE_ENDING = re.compile(
+_CODE = regex(r"`[^`\n]+`")
+_FILE_ENDING = regex(
     r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|env|gif|go|h|hpp|html?|ini|ipynb|java|jpe?g|jsx?|json|kt|lock|log|lua|md|mjs"
     r"|php|png|proto|pyi?|rb|rs|rst|scala|scss|sh|sql|svelte|svg|swift|tf|toml|tsx?|txt|vue|webp|xml|ya?ml|zig)$",
     re.IGNORECASE,

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from headgate.core.settings import Settings
 from headgate.core.text import nearest
+from headgate.patterns import regex
 
 CONTEXT, PLAN, IMPLEMENT = "context", "plan", "implement"
 ANSWER_CHARS = 400
@@ -26,8 +27,8 @@ PhaseLog = Literal["off", "stdout", "log", "both"]
 PromptPlace = Literal["tail", "system"]
 Mover = Literal["rules", "llm"]
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_JSON_PHASE = re.compile(r"""["']phase["']\s*:\s*["']([^"']*)["']""", re.IGNORECASE)
+_NAME = regex(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_JSON_PHASE = regex(r"""["']phase["']\s*:\s*["']([^"']*)["']""", re.IGNORECASE)
 
 
 class PhaseRules(Settings):

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from headgate.core.text import plain
+from headgate.patterns import regex
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_FENCE = regex(r"[ \t]*(`{3,}|~{3,})")
 
 
 class _Printed(NamedTuple):
@@ -22,34 +23,34 @@ class _Printed(NamedTuple):
     first: re.Pattern[str]
     last: re.Pattern[str]
     """One that nobody else writes: a bare `OK` or `FAIL` may be a person's."""
-    between: re.Pattern[str] = re.compile(r".*")
+    between: re.Pattern[str] = regex(r".*")
     """Where another line comes, the output was cut off."""
 
 
 _PRINTED = (
     _Printed(  # pytest
-        re.compile(r"={3,} (?:test session starts|FAILURES|ERRORS|short test summary info) ={3,}\s*"),
-        re.compile(r"=*\s*\d+ (?:failed|passed|error|skipped|warning|deselected)\w*\b.* in \d[\d.]*s\b.*"),
-        re.compile(r"(?!={3,} test session starts ).*"),
+        regex(r"={3,} (?:test session starts|FAILURES|ERRORS|short test summary info) ={3,}\s*"),
+        regex(r"=*\s*\d+ (?:failed|passed|error|skipped|warning|deselected)\w*\b.* in \d[\d.]*s\b.*"),
+        regex(r"(?!={3,} test session starts ).*"),
     ),
     _Printed(  # unittest
-        re.compile(r"={70}\s*|(?:FAIL|ERROR): \w+ \(\S+\)\s*"),
-        re.compile(r"Ran \d+ tests? in \d[\d.]*s\s*"),
+        regex(r"={70}\s*|(?:FAIL|ERROR): \w+ \(\S+\)\s*"),
+        regex(r"Ran \d+ tests? in \d[\d.]*s\s*"),
     ),
     _Printed(  # go test
-        re.compile(r"=== RUN\s.*|\s*--- (?:FAIL|PASS|SKIP): .*"),
-        re.compile(r"(?:FAIL|ok)\s+\S+\s+(?:\d[\d.]*s|\(cached\)).*"),
+        regex(r"=== RUN\s.*|\s*--- (?:FAIL|PASS|SKIP): .*"),
+        regex(r"(?:FAIL|ok)\s+\S+\s+(?:\d[\d.]*s|\(cached\)).*"),
     ),
     _Printed(  # cargo
-        re.compile(r"running \d+ tests?\s*"), re.compile(r"test result: (?:ok|FAILED)\. .*")
+        regex(r"running \d+ tests?\s*"), regex(r"test result: (?:ok|FAILED)\. .*")
     ),
     _Printed(  # jest
-        re.compile(r"\s*(?:PASS|FAIL) \S+\.[cm]?[jt]sx?\b.*"), re.compile(r"Time:\s+\d[\d.]* ?m?s\b.*")
+        regex(r"\s*(?:PASS|FAIL) \S+\.[cm]?[jt]sx?\b.*"), regex(r"Time:\s+\d[\d.]* ?m?s\b.*")
     ),
     _Printed(  # a traceback
-        re.compile(r"Traceback \(most recent call last\):\s*"),
-        re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Warning)\b(?::.*|\s*)"),
-        re.compile(r"\s.*"),
+        regex(r"Traceback \(most recent call last\):\s*"),
+        regex(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Warning)\b(?::.*|\s*)"),
+        regex(r"\s.*"),
     ),
 )
 

@@ -1,6 +1,5 @@
 """What `research` may do, what it finds, and how a model is told: numbered sources, and quoted text."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from headgate.core.settings import Settings
 from headgate.core.text import share_out
+from headgate.patterns import regex
 
 TITLE_CHARS, LINE_CHARS = 200, 200
 MARK = "> "
@@ -121,7 +121,7 @@ def _one_line(text: str, most: int | None = None) -> str:
     return line if most is None or len(line) <= most else line[: most - 3] + "..."
 
 
-_INVISIBLE = re.compile(r"[^\x20-\x7e\n\t]")
+_INVISIBLE = regex(r"[^\x20-\x7e\n\t]")
 
 
 def visible_text(text: str) -> str:

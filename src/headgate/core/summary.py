@@ -14,6 +14,7 @@ from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.core.text import shorten, times
 from headgate.core.tree import place_of
+from headgate.patterns import regex
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""
@@ -25,9 +26,7 @@ UNREAD_CHARS = 200
 """What is shown of a line that nobody has read."""
 MOST_LEFT = 5
 MOST_SOURCES = 3
-_CACHE = re.compile(
-    r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)"
-)
+_CACHE = regex(r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)")
 """What programs leave when they run, and nobody wants to hear of."""
 WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
@@ -184,7 +183,7 @@ def _steps_left(state: State) -> list[str]:
     return [f"Steps not done: {', '.join(left)}."] if left else []
 
 
-_CLAIM = re.compile(
+_CLAIM = regex(
     r"\b(?:tests?|checks?|suite|build|verification)\b[^.!?]{0,40}\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
     r"|\bpass(?:es|ed|ing)?\b[^.!?]{0,20}\b(?:tests?|checks?|suite)\b|\bverified\b",
     re.IGNORECASE,

@@ -12,6 +12,7 @@ from typing import Literal
 
 from headgate.core.boundary_text import bare_words, looks_like_path, unquote
 from headgate.core.quoted_text import Quotation, find_quotations
+from headgate.patterns import regex
 
 Section = Literal["keep", "non_goals", "boundaries", "goal"]
 _TOUCHING = [
@@ -27,12 +28,12 @@ _HEADINGS: dict[str, Section] = {
     **dict.fromkeys(("goal", "goals"), "goal"),
 }
 _NAME = r"(#{1,6}\s*)?(\*\*|__)?([A-Za-z][A-Za-z'\u2019 _-]{2,25}?)\s*(?:\([^()]*\))?\s*"
-_WITH_COLON = re.compile(_NAME + r"(?(2)(?:\2\s*:|:\s*\2)|:)\s*(.*)")
-_WITHOUT_COLON = re.compile(_NAME + r"(?(2)\2)\s*#*")
-_BULLET = re.compile(r"\s*(?:[-*+\u2022\u2013\u2014]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
-_UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,})\s*")
-_OTHER_HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|[A-Z][\w /-]{1,30}:")
-_REFUSAL = re.compile(r"(?:do|don't|never|no|not|leave|keep|the|any\w*|all|every\w*)\b", re.IGNORECASE)
+_WITH_COLON = regex(_NAME + r"(?(2)(?:\2\s*:|:\s*\2)|:)\s*(.*)")
+_WITHOUT_COLON = regex(_NAME + r"(?(2)\2)\s*#*")
+_BULLET = regex(r"\s*(?:[-*+\u2022\u2013\u2014]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
+_UNDERLINE = regex(r"\s*(?:-{3,}|={3,})\s*")
+_OTHER_HEADING = regex(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|[A-Z][\w /-]{1,30}:")
+_REFUSAL = regex(r"(?:do|don't|never|no|not|leave|keep|the|any\w*|all|every\w*)\b", re.IGNORECASE)
 _NOTHING = frozenset({"none", "n/a", "nothing", "-"})
 _WRAPPED = 50
 """A line at least this long may go on in the next one."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from headgate.patterns import regex
+
 
 def cut_text(text: str, limit: int, what: str = "") -> str:
     """The beginning and the end of a text, in at most `limit` characters. `what` names it in the mark."""
@@ -39,7 +41,7 @@ def share_out(sizes: Sequence[int], room: int) -> int:
     return limit
 
 
-_FENCES = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
+_FENCES = regex(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def fence(text: str) -> str:
@@ -67,7 +69,7 @@ def unknown_name(kind: str, word: str, known: Iterable[str]) -> str:
     return f'unknown {kind} "{word}": known are {", ".join(names) or "none"}'
 
 
-_OPENAI_NAME = re.compile(
+_OPENAI_NAME = regex(
     r"ft:.+|(gpt-\d+(\.\d+)?[a-z]?|chatgpt-\d+(\.\d+)?[a-z]?|o[1-9]|codex|computer-use)"
     r"(-(api|audio|chat|codex|deep|instruct|latest|max|mini|nano|preview|pro|research|search|spark|turbo|vision"
     r"|\d{2}|\d{4}|\d+k))*",
@@ -85,10 +87,10 @@ def is_openai_name(model: str) -> bool:
 # Words in people's and models' texts that may name files, and how often something happened, in words.
 
 
-_WORD = re.compile(r"[\w./-]+")
-_MENTIONED = re.compile(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
-_ASKS_SOMEBODY = re.compile(r"\W*(can|could|would|will)\s+(you|we)\b", re.IGNORECASE)
-_PLEASE = re.compile(r"\bplease\b", re.IGNORECASE)
+_WORD = regex(r"[\w./-]+")
+_MENTIONED = regex(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
+_ASKS_SOMEBODY = regex(r"\W*(can|could|would|will)\s+(you|we)\b", re.IGNORECASE)
+_PLEASE = regex(r"\bplease\b", re.IGNORECASE)
 LONGEST = 300
 
 
@@ -122,7 +124,7 @@ def times(count: int) -> str:
 # Text that was written for a terminal, as plain text.
 
 
-_TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_TERMINAL_CODES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 
 
@@ -132,8 +134,8 @@ def plain(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2].translate(_CONTROLS) for line in lines)
 
 
-_HIDDEN = re.compile("[\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_JOINERS = re.compile("[\u200c\u200d]")
+_HIDDEN = regex("[\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_JOINERS = regex("[\u200c\u200d]")
 
 
 def show_hidden(text: str, *, joiners: bool = False) -> str:
@@ -174,7 +176,7 @@ def parse_path(text: str) -> str:
 _ESCAPES = {0x07: "\\a", 0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r"}
 _ESCAPES |= {0x22: '\\"', 0x5C: "\\\\"}
 _UNESCAPES = {escape[1].encode(): bytes([byte]) for byte, escape in _ESCAPES.items()}
-_ESCAPED = re.compile(rb"\\([0-3][0-7]{2}|.?)", re.DOTALL)
+_ESCAPED = regex(rb"\\([0-3][0-7]{2}|.?)", re.DOTALL)
 
 
 def _quote(byte: int) -> str:

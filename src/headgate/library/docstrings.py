@@ -2,18 +2,20 @@
 
 import re
 
-_GOOGLE = re.compile(
+from headgate.patterns import regex
+
+_GOOGLE = regex(
     r"^(Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Returns?|Raises"
     r"|Yields?|Examples?|Notes?|Warnings?|See Also|References|Todo|Attributes):\s*$"
 )
-_NUMPY = re.compile(
+_NUMPY = regex(
     r"^(Parameters|Other Parameters|Returns|Raises|Yields|Examples|Notes|Warnings|See Also|References"
     r"|Attributes)\s*$"
 )
-_SPHINX = re.compile(r"^:(\w+)(?:\s+([^:]*?))?\s*:\s*(.*)$")
+_SPHINX = regex(r"^:(\w+)(?:\s+([^:]*?))?\s*:\s*(.*)$")
 _ABOUT_PARAMETERS = ("args", "arguments", "parameters", "params", "other parameters", "keyword args")
-_GOOGLE_ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
-_NUMPY_ENTRY = re.compile(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_GOOGLE_ENTRY = regex(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_NUMPY_ENTRY = regex(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -32,6 +32,7 @@ from headgate.models.textcalls import sort_stream
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.wire.failures import RequestRejected
+from headgate.patterns import regex
 
 # The fields of a request that take a schema.
 
@@ -67,7 +68,7 @@ Answer with one JSON object that calls one tool. Its keys are thought (one short
 tool) and arguments. The result follows in <tool_response>. The tools (? marks optional arguments):
 {tools}"""
 _SCHEMAS = 32
-_GRAMMAR = re.compile(
+_GRAMMAR = regex(
     r"grammar|repetition|sampler"  # llama.cpp, vLLM
     r"|json[ _]?schema|invalid schema|schema (error|conversion|contains)",  # Ollama, vLLM, OpenAI
     re.IGNORECASE,

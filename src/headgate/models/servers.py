@@ -26,6 +26,7 @@ from headgate.models.encoding import EncodedTools, encode_json, mapping_in, mapp
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
 from headgate.models.wire.http import HttpClient, is_loopback
 from headgate.models.wire.openai import encode_tools
+from headgate.patterns import regex
 
 USUAL_ADDRESSES = (
     ("Ollama", "http://localhost:11434"),
@@ -36,8 +37,8 @@ USUAL_ADDRESSES = (
 """Where servers usually are, by their names."""
 _SECONDS = 3.0
 _NAMES = {"llamacpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang", "organization_owner": "LM Studio"}
-_NO_CHAT = re.compile(r"embed|rerank|minilm|^bge|whisper|(^|[-_])tts", re.IGNORECASE)
-_CODE = re.compile(r"code|devstral|gpt-oss", re.IGNORECASE)
+_NO_CHAT = regex(r"embed|rerank|minilm|^bge|whisper|(^|[-_])tts", re.IGNORECASE)
+_CODE = regex(r"code|devstral|gpt-oss", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

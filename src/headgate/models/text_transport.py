@@ -7,7 +7,6 @@ count.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls, sor
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import THINKING_MARKS
+from headgate.patterns import regex
 
 MOST_CALLS = 32
 """In a row of one reply."""
@@ -44,10 +44,10 @@ _STEP = 120
 """Characters between two looks at a reply; the gaps grow with it."""
 _LOOK_EVERY = 2_000
 """The largest gap: a reply that goes round is to be ended here before it is given up as endless."""
-_CALL = re.compile(r"\s*+(?P<mark><tool_call>\s*+)?(?=\{)")
-_CALL_END = re.compile(r"\s*+</tool_call>")
-_NEXT = re.compile(r'\s*+(?:<tool_call>|\{\s*+"(?:name|thought)")')
-_RESULT = re.compile(r"\s*+<tool_response[\s>]")
+_CALL = regex(r"\s*+(?P<mark><tool_call>\s*+)?(?=\{)")
+_CALL_END = regex(r"\s*+</tool_call>")
+_NEXT = regex(r'\s*+(?:<tool_call>|\{\s*+"(?:name|thought)")')
+_RESULT = regex(r"\s*+<tool_response[\s>]")
 _DECODER = json.JSONDecoder(strict=False)
 
 

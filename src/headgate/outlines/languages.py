@@ -1,8 +1,9 @@
 """Which language a file is in, by its name, and the package that can parse it."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from headgate.patterns import regex
 
 _QUERIES = Path(__file__).parent / "queries"
 
@@ -64,7 +65,7 @@ _INTERPRETERS = {
     "bash": "bash",
     "sh": "bash",
 }
-_SHEBANG = re.compile(rb"#!.*?\b(python|node|ruby|php|bash|sh)[\d.]*(?:\s|$)")
+_SHEBANG = regex(rb"#!.*?\b(python|node|ruby|php|bash|sh)[\d.]*(?:\s|$)")
 
 
 def language_of(path: str, data: bytes = b"") -> Language | None:

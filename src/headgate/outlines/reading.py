@@ -8,6 +8,7 @@ from headgate.outlines.languages import language_of
 from headgate.outlines.outline import Layout, Outline
 from headgate.outlines.syntax import parse_syntax
 from headgate.outlines.words import identifiers_in, words_of_text
+from headgate.patterns import regex
 
 MOST_PARSED = 400_000
 """Bytes. A longer file is data, or was written by a program: its first words have to do."""
@@ -16,10 +17,10 @@ _LONG_LINE = 2_000
 """Characters. A file whose lines are that long on average was written by a program."""
 _MOST_KEPT = 1_500
 """Names, and words, that are kept of one file."""
-_PLAIN_COMMENT = re.compile(r"^(?:#+|//+|/\*+|;+|--+|%+|\"+|<!--+|=+)?\s*(.*?)\s*(?:\*/|-->|=+)?$")
-_SENTENCE = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
-_LEGAL = re.compile(r"copyright|licen[sc]e|spdx|all rights reserved|\(c\)", re.IGNORECASE)
-_NOISE = re.compile(
+_PLAIN_COMMENT = regex(r"^(?:#+|//+|/\*+|;+|--+|%+|\"+|<!--+|=+)?\s*(.*?)\s*(?:\*/|-->|=+)?$")
+_SENTENCE = regex(r".*?[.!?](?=\s|$)", re.DOTALL)
+_LEGAL = regex(r"copyright|licen[sc]e|spdx|all rights reserved|\(c\)", re.IGNORECASE)
+_NOISE = regex(
     r"!|\W*-\*-|\W*(?:vim?|eslint|jshint|pylint|noqa|type:|flake8|mypy|coding[:=]|@ts-|istanbul|<\?|doctype)",
     re.I,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headgate.outlines.languages import Language
 from headgate.outlines.outline import Definition
+from headgate.patterns import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
@@ -23,9 +24,9 @@ _LONG_STRING = 20
 _MOST_DEFINITIONS = 3_000
 _MOST_IMPORTS = 200
 _NOT_DEFINITIONS = frozenset(["name", "value", "import", "callee", "comment", "string", "purpose"])
-_FROM_IMPORT = re.compile(r"from\s+([\w.]+)\s+import\s+(.*)", re.DOTALL)
-_DOTTED = re.compile(r"[\w.]+")
-_PREFIX = re.compile(rb"[A-Za-z]{0,3}")
+_FROM_IMPORT = regex(r"from\s+([\w.]+)\s+import\s+(.*)", re.DOTALL)
+_DOTTED = regex(r"[\w.]+")
+_PREFIX = regex(rb"[A-Za-z]{0,3}")
 _MOST_COMMENTS = 5
 
 

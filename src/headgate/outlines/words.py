@@ -1,13 +1,14 @@
 """Words: the parts of names, and the stem under which `parsing`, `parsed` and `parses` are one word."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-_WORD = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]{2,}[a-z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+from headgate.patterns import regex
+
+_WORD = regex(r"\w+")
+_PART = regex(r"[A-Z]{2,}[a-z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_IDENTIFIER = regex(r"[A-Za-z_$][\w$]*")
 _LONGEST = 60
 """Characters of a word; what is longer is data."""
 _DOUBLED = frozenset("bdfgklmnprtz")

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from headgate.errors import HeadgateError
+from headgate.patterns import regex
 from headgate.process.cgroups import limited_group
 from headgate.process.own_process import close_own_process
 from headgate.process.reaper import end_processes, new_mark
@@ -296,7 +297,7 @@ def _exit_of(process: _Process) -> Iterator["asyncio.Future[None]"]:
         os.close(held)
 
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = regex(
     r"""
     (^|_)(API_?KEY|APIKEY|ACCESS_?KEY|PRIVATE_?KEY|ENCRYPTION_?KEY|SIGNING_?KEY|TOKENS?|AUTH|PAT|DSN)(_|$)
     | _KEY$ | SECRET | PASSWORD | PASSWD | PASSPHRASE | CREDENTIAL | (^|_)PASS(_|$) | _PWD$ | ASKPASS
@@ -305,7 +306,7 @@ _SECRET_NAME = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SECRET_VALUE = re.compile(
+_SECRET_VALUE = regex(
     r"://[^/\s:@]*:[^/\s@]+@|^(sk-|sk_live_|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|AKIA|hf_|npm_)\w"
 )
 _FIXED = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "PAGER": "cat", "TERM": "dumb"}

@@ -24,8 +24,9 @@ from headgate.core import (
     without_ending,
     without_notes,
 )
+from headgate.patterns import regex
 
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = regex(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)

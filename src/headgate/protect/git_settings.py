@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
+from headgate.patterns import regex
 from headgate.protect.bare_repositories import BareRepositories
 from headgate.protect.files import ProtectedFiles
 from headgate.protect.records import DEFAULT_LIMITS, RecordStore
@@ -18,21 +19,19 @@ from headgate.protect.restore import Protected, Protection, Restored
 from headgate.workspace import common_folder, git, git_folder
 
 _REASON = "commands may not change git's hooks and settings"
-_SETTING = re.compile(
+_SETTING = regex(
     r"(?:(?:modules|worktrees)/(?:.+/)?)?"
     r"(?:config|config\.worktree|commondir|hooks|hooks/.*|info|info/attributes|info/exclude)",
     re.DOTALL,
 )
-_LEADING = re.compile(
-    r"(?:(?:modules|worktrees)(?:/.+)?/)?(?:hooks(?:/.*)?|info|modules|worktrees)", re.DOTALL
-)
+_LEADING = regex(r"(?:(?:modules|worktrees)(?:/.+)?/)?(?:hooks(?:/.*)?|info|modules|worktrees)", re.DOTALL)
 _FREE = frozenset({"objects", "refs", "logs", "lfs", "headgate"})
-_HOOKS = re.compile(
+_HOOKS = regex(
     r"(?:applypatch-msg|commit-msg|fsmonitor-watchman|p4-.*|post-.*|pre-.*|prepare-commit-msg|push-to-checkout"
     r"|reference-transaction|sendemail-validate|proc-receive|update)"
 )
 # Settings that `git init`, `git clone` and `git submodule add` write. None of them runs anything.
-_SECTION = re.compile(r"\[(\w+)(?: \"[^\"\\]*\")?\]")
+_SECTION = regex(r"\[(\w+)(?: \"[^\"\\]*\")?\]")
 _HARMLESS = {
     "core": {
         *("repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from headgate.patterns import regex
 from headgate.reading import (
     UNITTEST_PATTERN,
     Command,
@@ -42,9 +43,9 @@ _CODE_FOLDERS = word_set(
     frontend server client modules
     """
 )
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
-_RELATIVE = re.compile(r"[\"'](\.\.?/[^\"'\n]+)[\"']")
-_AFFIX = re.compile(r"^(?:tests?|specs?)[._-]?|[._-]?(?:tests?|specs?)$", re.IGNORECASE)
+_IMPORT = regex(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
+_RELATIVE = regex(r"[\"'](\.\.?/[^\"'\n]+)[\"']")
+_AFFIX = regex(r"^(?:tests?|specs?)[._-]?|[._-]?(?:tests?|specs?)$", re.IGNORECASE)
 MAX_READ = 400
 """How many files are read, at most, in order to see what imports what."""
 
@@ -129,11 +130,11 @@ def _subject(path: str) -> str:
     return _AFFIX.sub("", name)
 
 
-_UNKNOWN = re.compile(r"[$`*?~]")
-_GLOB = re.compile(r"[*?\[{]")
-_CATCH_ALL = re.compile(r"\*+(\.[\w*{},]+)?")
+_UNKNOWN = regex(r"[$`*?~]")
+_GLOB = regex(r"[*?\[{]")
+_CATCH_ALL = regex(r"\*+(\.[\w*{},]+)?")
 _COMPARING = frozenset({"diff", "cmp", "colordiff"})
-_EXPECTED = re.compile(r"expect|golden|reference|baseline|snapshot|wanted|oracle", re.IGNORECASE)
+_EXPECTED = regex(r"expect|golden|reference|baseline|snapshot|wanted|oracle", re.IGNORECASE)
 """The other file of a comparison is the task's own result."""
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 

@@ -2,11 +2,11 @@
 
 import os
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from headgate.core import OWN_FOLDER
+from headgate.patterns import regex
 from headgate.reading import is_installed_or_built
 
 NODE_MODULES = "node_modules"
@@ -14,7 +14,7 @@ _PROGRAMS = "bin"
 _ENVIRONMENTS = frozenset({".venv", "venv"})
 _NODE_FOLDERS = frozenset({".bin", ".pnpm"})
 SITES = frozenset({"site-packages", "dist-packages"})
-_LIBRARIES = re.compile(r"(python|pypy)[\d.]+t?")
+_LIBRARIES = regex(r"(python|pypy)[\d.]+t?")
 _MOST_DEEP = 40
 
 

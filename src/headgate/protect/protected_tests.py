@@ -1,7 +1,6 @@
 """Tests that a task may not touch: the guard for tools, and what `ProtectedFiles` keeps from commands."""
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.core import Access, Denial, show_path
+from headgate.patterns import regex
 from headgate.protect.given_tests import NamedTests, read_text
 from headgate.protect.guards import Boundaries
 from headgate.protect.restore import Change
@@ -32,7 +32,7 @@ from headgate.workspace import fold_case, internal_name
 REASON = "tests and what decides how they run are protected"
 _INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"})
 _MODULE_FOLDERS = frozenset({"src", "lib"})
-_SITE = re.compile(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
+_SITE = regex(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
 """From an environment to what its interpreter reads when it starts."""
 
 

@@ -10,6 +10,7 @@ from threading import Lock
 from urllib.parse import quote, quote_plus
 
 from headgate.core import Access, Denial, show_path
+from headgate.patterns import regex
 from headgate.protect.secret_scan import SecretScan, SecretsFound
 from headgate.protect.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.protect.secrets import DEFAULT_SECRETS
@@ -22,7 +23,7 @@ _MOST_ENCODED = 200
 """Values that are looked for in other forms too. A key in a file has a value for each of its lines."""
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
 _NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
-_DUMP_LINE = re.compile(
+_DUMP_LINE = regex(
     r"^(?:[0-9a-f]{7,8}:? (?P<hexadecimal>(?: {0,2}[0-9a-f]{2,4}\b){1,16})(?: .*)?"
     r"|[0-7]{7}(?P<characters> .*)?)$",
     re.MULTILINE,

@@ -8,26 +8,25 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from headgate.patterns import regex
 from headgate.reading import word_set
 
 MIN_LENGTH = 8
 """Characters of a value that is hidden in the middle of other text."""
 _MIN_WORD = 4
 _MAX_NODES = 20_000
-_PAIR = re.compile(r"""^\s*(?:export\s+)?["']?([\w./:-]+?)["']?\s*[=:]\s*(.+?)\s*,?\s*$""", re.MULTILINE)
-_QUOTED = re.compile(
+_PAIR = regex(r"""^\s*(?:export\s+)?["']?([\w./:-]+?)["']?\s*[=:]\s*(.+?)\s*,?\s*$""", re.MULTILINE)
+_QUOTED = regex(
     r"""^\s*(?:export\s+)?([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`)""",
     re.MULTILINE | re.DOTALL,
 )
-_PEM_LINE = re.compile(r"^\s*([A-Za-z0-9+/=]{24,})\s*$", re.MULTILINE)
-_NETRC = re.compile(r"\bpassword\s+(\S+)")
-_PGPASS = re.compile(r"^[^#:\n]+:[^:\n]*:[^:\n]*:[^:\n]*:(.+)$", re.MULTILINE)
-_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
-_SECRET_KEY = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|DSN|SALT|PRIVATE|CERT|SIGN|WEBHOOK", re.IGNORECASE
-)
-_CERTAIN_KEY = re.compile(r"KEY$|TOKEN$|SECRET|PASS|PWD|CRED|(^|[_.-])PIN$|SALT$|PRIVATE", re.IGNORECASE)
-_PLAIN = re.compile(
+_PEM_LINE = regex(r"^\s*([A-Za-z0-9+/=]{24,})\s*$", re.MULTILINE)
+_NETRC = regex(r"\bpassword\s+(\S+)")
+_PGPASS = regex(r"^[^#:\n]+:[^:\n]*:[^:\n]*:[^:\n]*:(.+)$", re.MULTILINE)
+_URL_PASSWORD = regex(r"://[^/\s:@]*:([^/\s@]+)@")
+_SECRET_KEY = regex(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|DSN|SALT|PRIVATE|CERT|SIGN|WEBHOOK", re.IGNORECASE)
+_CERTAIN_KEY = regex(r"KEY$|TOKEN$|SECRET|PASS|PWD|CRED|(^|[_.-])PIN$|SALT$|PRIVATE", re.IGNORECASE)
+_PLAIN = regex(
     r"(?:https?://)?[A-Za-z]+(?:[ ._-][A-Za-z]+)*(?::\d+)?(?:/[A-Za-z./_-]*)?|[\d.,:]+|[./~][\w./-]*"
 )
 _DUMMIES = frozenset(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
+from headgate.patterns import regex
 from headgate.reading import split_commands
 from headgate.workspace import Rules
 
@@ -23,13 +24,13 @@ DEFAULT_SECRETS: tuple[str, ...] = (
 )
 """Patterns as in .gitignore; one that starts with `!` makes an exception from those before it."""
 
-_BACKUP = re.compile(
+_BACKUP = regex(
     r"(?:~|\.~\d+~|[._-](?:bak|backup|old|orig|saved?|copy|tmp|rej|sw[a-p]|kate-swp|rpmsave|dpkg-\w+|ucf-\w+)\d*"
     r"|___jb_\w+___)$",
     re.IGNORECASE,
 )
 """What editors and tools add to the name of a file when they keep a copy of it."""
-_NOT_IN_PATHS = re.compile(r"""[\s'"`$(){}\[\]<>|;&,=:@*?!#%^\\]+""")
+_NOT_IN_PATHS = regex(r"""[\s'"`$(){}\[\]<>|;&,=:@*?!#%^\\]+""")
 
 
 class SecretNames:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
+from headgate.patterns import regex
 from headgate.protect.given_tests import GivenTests, path_in, read_tests, read_text
 from headgate.protect.package_folders import leads_to_folder
 from headgate.reading import (
@@ -202,7 +203,7 @@ _CONFIG_OPTIONS = frozenset(
 )
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--cwd", "--chdir", "--prefix"})
 _CHECKING = frozenset({"check", "checks", "test", "tests", "runtests", "verify", "validate", "ci", "lint"})
-_PYTHON = re.compile(r"(python|pypy)[\d.]*|py\.test")
+_PYTHON = regex(r"(python|pypy)[\d.]*|py\.test")
 _PROGRAM_FOLDERS = frozenset({"bin", ".bin", "scripts"})
 _ENVIRONMENTS = frozenset({"node_modules", ".venv", "venv", "env", ".env", ".tox", ".nox", "vendor"})
 

@@ -4,8 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_WRAPPERS = re.compile(
+from headgate.patterns import regex
+
+_ASSIGNMENT = regex(r"[A-Za-z_]\w*\+?=")
+_WRAPPERS = regex(
     r"!|builtin|command|do|doas|else|env|exec|if|ionice|nice|nohup|setsid|stdbuf|sudo|then|time|timeout|until"
     r"|while|xargs"
 )
@@ -151,7 +153,7 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_PYTHON = regex(r"(?:python|pypy)[\d.]*")
 _LAUNCHERS = word_set(
     """
     uv uvx run exec x dlx npm npx pnpm yarn bunx bun poetry pipenv hatch pdm rye coverage xvfb-run

@@ -3,19 +3,19 @@
 Nothing is refused here. What does not belong is marked with its line, for whoever reads the diff to judge.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.core import parse_path
+from headgate.patterns import regex
 
 Sign = Literal[" ", "-", "+"]
 _SIGNS: dict[str, Sign] = {"": " ", " ": " ", "+": "+", "-": "-"}
 _GIT_LINE = "diff --git "
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_GIT_NAMES = re.compile(rf"({_QUOTED}|\S.*?) ({_QUOTED}|\S.*)")
-_HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_GIT_NAMES = regex(rf"({_QUOTED}|\S.*?) ({_QUOTED}|\S.*)")
+_HUNK = regex(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ No newline"
 
 

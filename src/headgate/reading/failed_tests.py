@@ -1,12 +1,12 @@
 """What the parsers of test output share: the type of a failed test, clean lines, and the location to name."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.core import plain
+from headgate.patterns import regex
 
-_LIBRARY = re.compile(
+_LIBRARY = regex(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python[\d.]+|rustc|\.cargo)/"
     r"|/src/(?:runtime|testing|internal)/|^(?:node:|internal/|<)"
 )

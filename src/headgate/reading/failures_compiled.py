@@ -1,20 +1,20 @@
 """The test output of Go, the JVM and Rust."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from headgate.patterns import regex
 from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
-_GO_FAILED = re.compile(r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)")
-_RUNNING = re.compile(r"=== (?:RUN|CONT|NAME) +(?P<name>\S+)")
-_LOGGED = re.compile(r"\s+(?P<file>[^\s:]+\.go):(?P<line>\d+): ?(?P<message>.*)")
-_ASSERTED = re.compile(r"\s+Error:\s+(?P<message>\S.*)")
-_PANIC = re.compile(r"(?:panic|fatal error): .+")
-_FRAME = re.compile(r"\t(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?")
-_PACKAGE = re.compile(r"(?P<verdict>FAIL|ok  )\t(?P<package>\S+)(?P<rest>.*)")
-_BUILDING = re.compile(r"# (?P<package>\S+)(?: \[\S+\])?")
-_GO_COMPILER = re.compile(r"(?:vet: )?(?P<file>[^\s:]+\.go):(?P<line>\d+)(?::\d+)?: (?P<message>.+)")
+_GO_FAILED = regex(r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)")
+_RUNNING = regex(r"=== (?:RUN|CONT|NAME) +(?P<name>\S+)")
+_LOGGED = regex(r"\s+(?P<file>[^\s:]+\.go):(?P<line>\d+): ?(?P<message>.*)")
+_ASSERTED = regex(r"\s+Error:\s+(?P<message>\S.*)")
+_PANIC = regex(r"(?:panic|fatal error): .+")
+_FRAME = regex(r"\t(?P<file>\S+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?")
+_PACKAGE = regex(r"(?P<verdict>FAIL|ok  )\t(?P<package>\S+)(?P<rest>.*)")
+_BUILDING = regex(r"# (?P<package>\S+)(?: \[\S+\])?")
+_GO_COMPILER = regex(r"(?:vet: )?(?P<file>[^\s:]+\.go):(?P<line>\d+)(?::\d+)?: (?P<message>.+)")
 
 
 @dataclass
@@ -95,15 +95,15 @@ def _read_output(line: str, package: _Package, current: str) -> None:
 # The formats of Maven (Surefire, Failsafe), Gradle and the Java compiler.
 
 
-_LIST = re.compile(r"\[ERROR\] (?:Failures|Errors): *")
-_JVM_LISTED = re.compile(
+_LIST = regex(r"\[ERROR\] (?:Failures|Errors): *")
+_JVM_LISTED = regex(
     r"\[ERROR\]   (?:Run \d+: )?(?P<name>[\w$.]+(?:\[.*?\]|\(.*?\))?)"
     r"(?::(?P<line>\d+))?(?:->[\w$.:>-]+)?(?: (?P<message>.*))?"
 )
-_MAVEN_COMPILER = re.compile(r"\[ERROR\] (?P<file>/?\S.*\.\w+):\[(?P<line>\d+),\d+\] (?P<message>.+)")
-_JAVAC = re.compile(r"(?P<file>\S.*\.java):(?P<line>\d+): error: (?P<message>.+)")
-_GRADLE = re.compile(r"(?P<name>[\w$][^>]* > \S.*) FAILED")
-_GRADLE_SAID = re.compile(r"    (?P<message>\S.*?)(?: at (?P<file>\w+\.\w+):(?P<line>\d+))?")
+_MAVEN_COMPILER = regex(r"\[ERROR\] (?P<file>/?\S.*\.\w+):\[(?P<line>\d+),\d+\] (?P<message>.+)")
+_JAVAC = regex(r"(?P<file>\S.*\.java):(?P<line>\d+): error: (?P<message>.+)")
+_GRADLE = regex(r"(?P<name>[\w$][^>]* > \S.*) FAILED")
+_GRADLE_SAID = regex(r"    (?P<message>\S.*?)(?: at (?P<file>\w+\.\w+):(?P<line>\d+))?")
 
 
 def parse_jvm(lines: list[str], directory: str) -> Iterator[FailedTest]:
@@ -138,18 +138,18 @@ def _surefire_place(name: str, line: str | None) -> str:
 
 
 _LOOK_AHEAD = 60
-_RUST_FAILED = re.compile(r"test (?P<name>\S.*?)(?: - should panic(?: with .*)?)? \.\.\. FAILED")
-_SECTION = re.compile(r"---- (?P<name>\S.*) (?:stdout|stderr) ----")
-_RUST_LISTED = re.compile(r"    (?P<name>\S.*)")
-_PANICKED = re.compile(
+_RUST_FAILED = regex(r"test (?P<name>\S.*?)(?: - should panic(?: with .*)?)? \.\.\. FAILED")
+_SECTION = regex(r"---- (?P<name>\S.*) (?:stdout|stderr) ----")
+_RUST_LISTED = regex(r"    (?P<name>\S.*)")
+_PANICKED = regex(
     r"thread '.*' (?:\(\d+\) )?panicked at "
     r"(?:'(?P<message>.*)', )?(?P<file>[^\s:']+\.rs):(?P<line>\d+):\d+:?"
 )
-_VALUE = re.compile(r" *(?:left|right): .*")
-_OTHER = re.compile(r"(?:note: (?P<note>test did not panic as expected.*)|(?P<error>Error: .+))")
-_DOCTEST = re.compile(r"(?P<file>\S+\.(?:rs|md)) - .*\(line (?P<line>\d+)\)")
-_RUST_COMPILER = re.compile(r"(?P<message>error(?:\[E\d+\])?: .+)")
-_ARROW = re.compile(r" *--> (?P<file>\S.*\.rs):(?P<line>\d+):\d+")
+_VALUE = regex(r" *(?:left|right): .*")
+_OTHER = regex(r"(?:note: (?P<note>test did not panic as expected.*)|(?P<error>Error: .+))")
+_DOCTEST = regex(r"(?P<file>\S+\.(?:rs|md)) - .*\(line (?P<line>\d+)\)")
+_RUST_COMPILER = regex(r"(?P<message>error(?:\[E\d+\])?: .+)")
+_ARROW = regex(r" *--> (?P<file>\S.*\.rs):(?P<line>\d+):\d+")
 
 
 def parse_cargo(lines: list[str], directory: str) -> Iterator[FailedTest]:

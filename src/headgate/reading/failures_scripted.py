@@ -6,30 +6,31 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from headgate.patterns import regex
 from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
 _SECTIONS = {"FAILURES": "FAILED", "ERRORS": "ERROR", "short test summary info": "summary"}
-_LAST_LINE = re.compile(r"(?:no tests ran|\d+ [a-z]+(?:, \d+ [a-z ]+)*) in [\d.:]+.*")
-_OTHER_SECTION = re.compile(
+_LAST_LINE = regex(r"(?:no tests ran|\d+ [a-z]+(?:, \d+ [a-z ]+)*) in [\d.:]+.*")
+_OTHER_SECTION = regex(
     r"PASSES|XPASSES|XFAILURES|warnings summary.*|test session starts|slowest .*durations|tests coverage"
     rf"|{_LAST_LINE.pattern}"
 )
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"(?P<kind>FAILED|ERROR) (?P<entry>\S.*)|SUBFAILED(?P<subtest>[\[(].{0,200}?[\])]) (?P<within>[^\s(\[].*)"
 )
-_ONLY_CONTAINS = re.compile(r"contains \d+ failed subtests?")
-_PROGRESS = re.compile(
+_ONLY_CONTAINS = regex(r"contains \d+ failed subtests?")
+_PROGRESS = regex(
     r"(?P<name>\S.*::.*\S) (?:FAILED|ERROR) +\[ *\d+%\]"
     r"|\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (?P<worker_name>\S.*)"
 )
-_PLACE = re.compile(r"(?P<file>[^\s:][^:]*\.\w+):(?P<line>\d+): ?(?:in .*|[\w.]*)")
-_PY_FRAME = re.compile(r'(?:E )? *File "(?P<file>[^"]+)", line (?P<line>\d+).*')
-_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed)\b")
-_TITLE_START = re.compile(r"(?:ERROR collecting |ERROR at (?:setup|teardown) of |\[doctest\] )")
+_PLACE = regex(r"(?P<file>[^\s:][^:]*\.\w+):(?P<line>\d+): ?(?:in .*|[\w.]*)")
+_PY_FRAME = regex(r'(?:E )? *File "(?P<file>[^"]+)", line (?P<line>\d+).*')
+_EXCEPTION = regex(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed)\b")
+_TITLE_START = regex(r"(?:ERROR collecting |ERROR at (?:setup|teardown) of |\[doctest\] )")
 
-_UNITTEST_HEADING = re.compile(r"(?P<kind>FAIL|ERROR|UNEXPECTED SUCCESS): (?P<what>\S.*)")
-_UNITTEST_NAME = re.compile(r"(?P<test>\S+) \((?P<where>[^\s()]+)\)(?P<subtest>.*)")
-_UNITTEST_PROGRESS = re.compile(r" *(?P<what>\w+ \([\w.]+\)(?: [\[(].*)?) \.\.\. (?:FAIL|ERROR)")
+_UNITTEST_HEADING = regex(r"(?P<kind>FAIL|ERROR|UNEXPECTED SUCCESS): (?P<what>\S.*)")
+_UNITTEST_NAME = regex(r"(?P<test>\S+) \((?P<where>[^\s()]+)\)(?P<subtest>.*)")
+_UNITTEST_PROGRESS = regex(r" *(?P<what>\w+ \([\w.]+\)(?: [\[(].*)?) \.\.\. (?:FAIL|ERROR)")
 
 
 @dataclass
@@ -176,23 +177,23 @@ def _raised(body: list[str]) -> str:
 _LOOK_AHEAD = 150
 """How many lines about one failure are read."""
 _SCRIPT = r"\S[^\t>\[\]]*\.(?:[cm]?[jt]sx?|vue|svelte)"
-_NODE_FRAME = re.compile(r"\s*(?:at|❯) (?:.*[( ])?(?P<file>[^\s()]+\.\w+):(?P<line>\d+):\d+\)?")
+_NODE_FRAME = regex(r"\s*(?:at|❯) (?:.*[( ])?(?P<file>[^\s()]+\.\w+):(?P<line>\d+):\d+\)?")
 
-_JEST_FILE = re.compile(rf" ?(?P<verdict>FAIL|PASS) +(?:(?P<file>{_SCRIPT})|\S.*)(?: \([^()]*\))*")
-_JEST_TEST = re.compile(r"  ● (?P<name>\S.*)")
-_JEST_VALUE = re.compile(r"\s+(?:Expected|Received)[\w ]*: .*")
-_JEST_ERROR = re.compile(r"\s+\w*Error: .*")
+_JEST_FILE = regex(rf" ?(?P<verdict>FAIL|PASS) +(?:(?P<file>{_SCRIPT})|\S.*)(?: \([^()]*\))*")
+_JEST_TEST = regex(r"  ● (?P<name>\S.*)")
+_JEST_VALUE = regex(r"\s+(?:Expected|Received)[\w ]*: .*")
+_JEST_ERROR = regex(r"\s+\w*Error: .*")
 
-_VITEST = re.compile(rf" *FAIL +(?:\|[^|]*\| +)?(?P<file>{_SCRIPT}) (?:(?P<rest>> .+)|\[ .* \])")
+_VITEST = regex(rf" *FAIL +(?:\|[^|]*\| +)?(?P<file>{_SCRIPT}) (?:(?P<rest>> .+)|\[ .* \])")
 
-_MOCHA_COUNT = re.compile(r"  \d+ failing")
-_MOCHA_TEST = re.compile(r"  \d+\) (?P<title>\S.*)")
+_MOCHA_COUNT = regex(r"  \d+ failing")
+_MOCHA_TEST = regex(r"  \d+\) (?P<title>\S.*)")
 
-_TAP = re.compile(r" *not ok \d+ (?:- )?(?P<name>\S.*)")
-_TAP_PLACE = re.compile(r" +location: '(?P<file>.+):(?P<line>\d+):\d+'")
-_TAP_ERROR = re.compile(r" +error: '?(?P<error>.*?)'?")
-_SPEC_PLACE = re.compile(r" *test at (?P<file>\S.*):(?P<line>\d+):\d+")
-_SPEC_NAME = re.compile(r" *✖ (?P<name>\S.*?) \([\d.]+ms\)")
+_TAP = regex(r" *not ok \d+ (?:- )?(?P<name>\S.*)")
+_TAP_PLACE = regex(r" +location: '(?P<file>.+):(?P<line>\d+):\d+'")
+_TAP_ERROR = regex(r" +error: '?(?P<error>.*?)'?")
+_SPEC_PLACE = regex(r" *test at (?P<file>\S.*):(?P<line>\d+):\d+")
+_SPEC_NAME = regex(r" *✖ (?P<name>\S.*?) \([\d.]+ms\)")
 
 
 def parse_jest(lines: list[str], directory: str) -> Iterator[FailedTest]:

@@ -5,11 +5,12 @@ import re
 from typing import Literal
 
 from headgate.core import Constraints, find_quotations, parse_task_text, plain
+from headgate.patterns import regex
 from headgate.reading.command_lines import word_set
 from headgate.reading.test_output import find_failures
 
 OutputKind = Literal["request", "failing", "passing"]
-_TRACES = re.compile(
+_TRACES = regex(
     r"^\s*Traceback \(most recent call last\):"
     r"|^\s*(?:Caused by|Exception in thread)\b.*"
     r"|^thread '.*' .*panicked at|^panic: |^goroutine \d+ \["
@@ -18,25 +19,25 @@ _TRACES = re.compile(
     r"|^(?:[A-Za-z_][\w.]*(?:Error|Exception|Failure)): ",
     re.MULTILINE,
 )
-_COMPILERS = re.compile(
+_COMPILERS = regex(
     r"^[^\s:(][^:(\n]{0,200}(?::\d+){1,2}:\s*(?:fatal )?(?:error|E\d+|F\d+|undefined|cannot|expected)\b"
     r"|^[^\s:(][^:(\n]{0,200}\(\d+,\d+\): error\b"
     r"|^\s*error(?:\[\w+\])?: "
     r"|^(?:make|ninja|gmake)(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|^FAIL(?:ED)?\b|^E {2,}\S",
     re.MULTILINE,
 )
-_PASSED = re.compile(
+_PASSED = regex(
     r"^[=\s]*\d+ passed\b.* in \d[\d.]*s\b|^Ran \d+ tests? in [\d.]+s\n\s*\nOK\b|^test result: ok\."
     r"|^ok  \t|^Tests: +\d+ passed",
     re.MULTILINE,
 )
-_LOGGED = re.compile(
+_LOGGED = regex(
     r"^[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )"
     r"|^\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b\]?[: \t]",
     re.MULTILINE,
 )
 """The beginning of a line in a log."""
-_LOGGED_FAILURE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b")
+_LOGGED_FAILURE = regex(r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b")
 _ASKING = word_set(
     """
     add after analyse analyze answer can change check clean convert correct could create debug delete describe
@@ -46,11 +47,11 @@ _ASKING = word_set(
     """
 )
 """Words that a request begins with, and what programs print does not."""
-_FIRST_WORD = re.compile(r"[#>*\s-]*([A-Za-z]+)(?:[\s,.?!']|:\s|$)")
-_SENTENCE = re.compile(r"[A-Z][a-z']*(?:,? [\w'`()/-]+){3,}[.!?]")
+_FIRST_WORD = regex(r"[#>*\s-]*([A-Za-z]+)(?:[\s,.?!']|:\s|$)")
+_SENTENCE = regex(r"[A-Z][a-z']*(?:,? [\w'`()/-]+){3,}[.!?]")
 """A first line that is a whole sentence of plain words was written by a person."""
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
-_CONTENT = re.compile(r"[^\s`~]")
+_FENCED = regex(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+_CONTENT = regex(r"[^\s`~]")
 _LOG_LINES = 3
 """Lines that make a log; fewer may be what a person wrote."""
 _LOOKED_AT = 400_000
@@ -107,7 +108,7 @@ def _blank_out(fenced: re.Match[str]) -> str:
 
 _HEAD, _TAIL = 0.15, 0.4
 """Of the room; the rest is for what failed in between."""
-_MATTERS = re.compile(
+_MATTERS = regex(
     r"\b(?:error|errors|failed|failure|failures|fatal|panicked|exception|traceback|assert\w*|undefined)\b"
     r"|\w(?:Error|Exception)\b|^E {2,}|^FAIL|^not ok\b|^_{5,} .+ _{5,}$",
     re.IGNORECASE,

@@ -14,17 +14,18 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from headgate.patterns import regex
 from headgate.reading.command_lines import word_set
 
 MAX_COMMANDS = 200
 _DEPTH = 8
-_ASSIGNMENT = re.compile(r"(?:export\s+|override\s+)?([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)")
-_RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=]*)")
-_VARIABLE = re.compile(r"\$\(([\w.-]+)\)|\$\{([\w.-]+)\}|\$(\w)")
-_CALL = re.compile(r"\$\([^()]*\)")
-_JUST_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)(?:\s+[^:]*)?:(?!=)\s*(.*)")
-_JUST_VARIABLE = re.compile(r"\{\{\s*([\w-]+)\s*\}\}")
-_TOX_VALUE = re.compile(r"\{\[([^\]]+)\]([\w]+)\}")
+_ASSIGNMENT = regex(r"(?:export\s+|override\s+)?([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)")
+_RULE = regex(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=]*)")
+_VARIABLE = regex(r"\$\(([\w.-]+)\)|\$\{([\w.-]+)\}|\$(\w)")
+_CALL = regex(r"\$\([^()]*\)")
+_JUST_RECIPE = regex(r"@?([A-Za-z_][\w-]*)(?:\s+[^:]*)?:(?!=)\s*(.*)")
+_JUST_VARIABLE = regex(r"\{\{\s*([\w-]+)\s*\}\}")
+_TOX_VALUE = regex(r"\{\[([^\]]+)\]([\w]+)\}")
 _TOX_WORDS = {"toxinidir": ".", "tox_root": ".", "envpython": "python", "env_python": "python"}
 
 

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import yaml
 
+from headgate.patterns import regex
+
 NAME_CHARS, DESCRIPTION_CHARS = 64, 1024
 FRONT_CHARS = 8_000
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_NAME = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
+_FENCE = regex(r"^---[ \t]*$", re.MULTILINE)
 
 
 class SkillInvalid(ValueError):

@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeGuard
 
+from headgate.patterns import regex
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _IDLE = (ast.Raise, ast.Pass, ast.Continue, ast.Break, ast.Import, ast.ImportFrom)
-_TELLING = re.compile(r"^\s*(?!(?:else|try|finally)\s*:)\w")
-_LONE_RETURN = re.compile(r"\r(?!\n)")
+_TELLING = regex(r"^\s*(?!(?:else|try|finally)\s*:)\w")
+_LONE_RETURN = regex(r"\r(?!\n)")
 """A line break to the parser and to nobody else: its line numbers would not be ours."""
-_CODING = re.compile(r"#!|#.*coding[:=]")
+_CODING = regex(r"#!|#.*coding[:=]")
 MOST_CHARS = 300_000
 """The time that the parser takes grows faster than the text."""
 
@@ -309,7 +311,7 @@ _SPACED = _suffixes("css scss less swift rb sh bash zsh pl r ex exs vue svelte h
 """Whether there is a space between two tokens matters; how many there are does not."""
 _EXACT = _suffixes("md markdown csv tsv diff patch snap golden")
 """Every space may matter."""
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"'(?:\\.|[^'\\\n])*'"
     r'|"(?:\\.|[^"\\\n])*"'
     r"|`(?:\\.|[^`\\])*`"
@@ -317,7 +319,7 @@ _TOKEN = re.compile(
     r"|\w+|[()\[\]{},;]|[\"'`]|[^\w\s()\[\]{},;\"'`]+|\n|[^\S\n]+",
     re.DOTALL,
 )
-_HERE_DOCUMENT = re.compile(r"<<[-~]?\s*[\"'`]?[A-Za-z_]|<pre\b|<textarea\b|xml:space", re.IGNORECASE)
+_HERE_DOCUMENT = regex(r"<<[-~]?\s*[\"'`]?[A-Za-z_]|<pre\b|<textarea\b|xml:space", re.IGNORECASE)
 _COMMENT = ("//", "--", "#")
 """What begins a comment that ends with its line, or a line of a preprocessor."""
 _OPENING, _CLOSING = "([{", ")]}"

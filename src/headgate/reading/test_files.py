@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from headgate.core import path_words
+from headgate.patterns import regex
 from headgate.reading.command_lines import word_set
 
-_TEST_PART = re.compile(
+_TEST_PART = regex(
     r"(^|[._-])tests?([._-]|$)"
     r"|^__snapshots__$|\.snap$|\.cy\.[cm]?[jt]sx?$|\.bats$|\.feature$|\.robot$|\.t$"
     r"|^(unit|integration|functional|acceptance|system|regression|smoke|e2e)tests$|^testsuites?$|^testdata$"
@@ -19,22 +20,22 @@ _TEST_PART = re.compile(
     r"|(?-i:^Test[A-Z]\w*\.(java|kts?|scala|groovy|cs|php|swift)$)",
     re.IGNORECASE,
 )
-_MAYBE_TEST = re.compile(r"test|spec|snap|\.cy\.|\.bats|feature|\.robot|\.t$|IT\.", re.IGNORECASE)
-_TEST_PATH = re.compile(
+_MAYBE_TEST = regex(r"test|spec|snap|\.cy\.|\.bats|feature|\.robot|\.t$|IT\.", re.IGNORECASE)
+_TEST_PATH = regex(
     r"testing/.*"
     r"|((?!(.*/)?(src|app|lib)/).*/)?features/(steps/.*\.py|step_definitions/.*|environment\.py)",
     re.IGNORECASE | re.DOTALL,
 )
 """Folders that are those of tests only where they are: `testing/` below a package is part of its interface,
 and `features/` below `src` holds parts of the product."""
-_SPEC_PART = re.compile(r"(^|[._-])specs?([._-]|$)", re.IGNORECASE)
+_SPEC_PART = regex(r"(^|[._-])specs?([._-]|$)", re.IGNORECASE)
 """Also what documents are called, so it takes a program's suffix besides."""
-_CODE = re.compile(
+_CODE = regex(
     r"\.(rb|py|[cm]?[jt]sx?|hs|lua|coffee|scala|kts?|php|swift|rs|exs?|cr|groovy|java|cs|dart|go|clj[cs]?"
     r"|c|cc|cpp|sh|bats)",
     re.IGNORECASE,
 )
-_RUNNER = re.compile(
+_RUNNER = regex(
     r"conftest\.py|\.?pytest\.(ini|toml)|tox\.(ini|toml)|noxfile\.py|\.coveragerc|unittest\.cfg"
     r"|\.?nose2?(rc|\.cfg)"
     r"|(jest|vitest|karma|ava|cypress|playwright|wdio|nightwatch|jasmine)"
@@ -44,16 +45,16 @@ _RUNNER = re.compile(
     re.IGNORECASE,
 )
 _TASK_FILES = {
-    "make": re.compile(r"(GNU)?makefile|.*\.mk", re.IGNORECASE),
-    "rake": re.compile(r"rakefile(\.rb)?", re.IGNORECASE),
-    "just": re.compile(r"\.?justfile", re.IGNORECASE),
-    "task": re.compile(r"taskfile(\.dist)?\.ya?ml", re.IGNORECASE),
+    "make": regex(r"(GNU)?makefile|.*\.mk", re.IGNORECASE),
+    "rake": regex(r"rakefile(\.rb)?", re.IGNORECASE),
+    "just": regex(r"\.?justfile", re.IGNORECASE),
+    "task": regex(r"taskfile(\.dist)?\.ya?ml", re.IGNORECASE),
 }
-_START_UP = re.compile(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-link", re.IGNORECASE)
+_START_UP = regex(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-link", re.IGNORECASE)
 _RUNNER_MODULES = frozenset(
     ["pytest", "_pytest", "unittest", "doctest", "nose", "nose2", "pluggy", "hypothesis", "coverage"]
 )
-_RUNNER_PACKAGE = re.compile(
+_RUNNER_PACKAGE = regex(
     r"@?(jest|vitest|mocha|ava|karma|jasmine|cypress|playwright|nyc|c8|tap|tape|uvu|chai|expect)([-_@+./].*)?"
     r"|(python|pypy)[\d.]*|py\.test|(pytest|coverage)[-_.].*|tox|nox",
     re.IGNORECASE,
@@ -64,7 +65,7 @@ _SHADOWED = (
     | frozenset(["py", "iniconfig", "packaging", "exceptiongroup", "tomli", "pygments"])
 )
 """What a Python test runner imports before any test: itself, the standard library, what it depends on."""
-_MODULE = re.compile(r"(?:.*/)?([^/.]+)(\.pyc?|(\.[\w-]+)?\.(so|pyd))", re.DOTALL)
+_MODULE = regex(r"(?:.*/)?([^/.]+)(\.pyc?|(\.[\w-]+)?\.(so|pyd))", re.DOTALL)
 _INSTALLED_OR_BUILT = word_set(
     """
     node_modules bower_components .venv venv site-packages dist-packages .tox .nox .eggs .yarn
@@ -73,7 +74,7 @@ _INSTALLED_OR_BUILT = word_set(
     """
 )
 """Folders of what was installed or built. Nothing in them is a project's own test, unless it was there."""
-_CACHED = re.compile(r"((?:.*/)?)__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)
+_CACHED = regex(r"((?:.*/)?)__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)
 
 
 def is_test(path: str) -> bool:
@@ -169,7 +170,7 @@ def _name(path: str) -> str:
 
 MOST_TESTS = 3
 """Where more files than this have the name of a test for one thing, nobody can tell which is meant."""
-_SYMBOL = re.compile(
+_SYMBOL = regex(
     r"`([A-Za-z_][\w.]*)(?:\(\))?`"  # `total`
     r"|\b([A-Za-z_]\w*)\("  # total(
     r"|\b([a-z]+(?:_[a-z0-9]+)+)\b"  # parse_date
@@ -177,7 +178,7 @@ _SYMBOL = re.compile(
 )
 _LONGEST = 20_000
 """Characters of a task in which names are looked for."""
-_AFFIX = re.compile(
+_AFFIX = regex(
     r"^tests?[_-]|[_-](?:tests?|specs?)$|\.(?:test|spec|cy)$|(?-i:(?<=[a-z0-9])(?:Tests?|TestCase|Spec|IT)$)"
     r"|(?-i:^Test(?=[A-Z]))",
     re.IGNORECASE,

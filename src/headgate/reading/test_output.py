@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from headgate.patterns import regex
 from headgate.reading.command_lines import split_commands
 from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.failures_compiled import parse_cargo, parse_go, parse_jvm
@@ -94,23 +95,23 @@ def _clip(text: str) -> str:
 # The line with which a test runner closes: without it an exit code of 0 says nothing.
 
 
-_UNSURE = re.compile(r"\|\||<<|(?:^|[\s;&(])(?:(?:if|for|while|until|case|trap|eval|select)\s|exec\s+\d?>)")
+_UNSURE = regex(r"\|\||<<|(?:^|[\s;&(])(?:(?:if|for|while|until|case|trap|eval|select)\s|exec\s+\d?>)")
 """A command of which it cannot be said that all its parts ran, or what they are."""
-_SUBSTITUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")
-_PIPED_INTO = re.compile(r"\|&?\s*([\w./-]+)")
-_ERRORS_REDIRECTED = re.compile(r"(?<!\S)2>>?(?!&)\s*\S+")
+_SUBSTITUTED = regex(r"\$\([^()]*\)|`[^`]*`")
+_PIPED_INTO = regex(r"\|&?\s*([\w./-]+)")
+_ERRORS_REDIRECTED = regex(r"(?<!\S)2>>?(?!&)\s*\S+")
 _PASSES_ON = frozenset({"tee", "cat"})
 _LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pnpm", "yarn", "bun", "npm"})
 _LAUNCHING = frozenset({"run", "exec", "x", "dlx", "--"})
-_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+_PYTHON = regex(r"(python|pypy)[\d.]*")
 
-_PYTEST = re.compile(
+_PYTEST = regex(
     r"[=\s]*(?P<said>\d+ [a-z][a-z0-9, ]*) in \d[\d.]*s\b.*|\s{3,}(?P<sugar>\d+ (?:passed|skipped|failed).*)"
 )
-_PYTEST_RAN = re.compile(r"\d+ (passed|skipped|xfailed|xpassed|failed|errors?)\b")
-_FAILED = re.compile(r"\d+ (failed|errors?)\b")
-_PROGRESS = re.compile(r"(?:\S+ )?([.sxXFE]+) *\[ *(\d+)%\]")
-_UNITTEST = re.compile(r"^Ran \d+ tests? in [\d.]+s\n\s*\n(OK|FAILED)\b", re.MULTILINE)
+_PYTEST_RAN = regex(r"\d+ (passed|skipped|xfailed|xpassed|failed|errors?)\b")
+_FAILED = regex(r"\d+ (failed|errors?)\b")
+_PROGRESS = regex(r"(?:\S+ )?([.sxXFE]+) *\[ *(\d+)%\]")
+_UNITTEST = regex(r"^Ran \d+ tests? in [\d.]+s\n\s*\n(OK|FAILED)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,22 +246,22 @@ def _read_cargo(lines: list[str]) -> _RunEnds:
 _RUNNERS = {
     "pytest": _Runner(
         _read_pytest,
-        re.compile(
+        regex(
             r"--co(llect-only)?|--version|-V+|--help|-h|--fixtures(-per-test)?|--markers|--setup-(only|plan)"
             r"|-pno:terminal|--cache-show.*"
         ),
     ),
-    "unittest": _Runner(_read_unittest, re.compile(r"-h|--help"), on_errors=True),
+    "unittest": _Runner(_read_unittest, regex(r"-h|--help"), on_errors=True),
     "jest": _Runner(
         _read_jest,
-        re.compile(
+        regex(
             r"--listTests|--showConfig|--version|-v|--help|-h|--json|--reporters.*|--init|--clearCache|--watch.*"
         ),
         on_errors=True,
     ),
-    "go test": _Runner(_read_go, re.compile(r"--?(c|n|list|h|help|exec)(=.*)?")),
+    "go test": _Runner(_read_go, regex(r"--?(c|n|list|h|help|exec)(=.*)?")),
     "cargo test": _Runner(
-        _read_cargo, re.compile(r"--no-run|--list|--format.*|-Z.*|--help|-h|--message-format.*|--bench(es)?")
+        _read_cargo, regex(r"--no-run|--list|--format.*|-Z.*|--help|-h|--message-format.*|--bench(es)?")
     ),
 }
 
@@ -268,7 +269,7 @@ _RUNNERS = {
 # Tests that were found and did not run to their end: a change that makes them so corrects nothing.
 
 
-_CLOSING = re.compile(
+_CLOSING = regex(
     r"""
     ^[=\s]*\d+\ [a-z][a-z0-9, ]*\ in\ \d[\d.]*s\b.*$        # pytest
     | ^Ran\ \d+\ tests?\ in\ .*$ | ^(?:OK|FAILED)\ \(.*\)$  # unittest
@@ -278,11 +279,11 @@ _CLOSING = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"(?P<run>\d+) (?:passed|failed|errors?|xpassed|passing|failing)\b|Ran (?P<ran>\d+) tests?"
     r"|(?P<out>\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b"
 )
-_OF_THESE = re.compile(r"(?:skipped|expected failures)=(\d+)")
+_OF_THESE = regex(r"(?:skipped|expected failures)=(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

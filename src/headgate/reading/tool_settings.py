@@ -7,9 +7,11 @@ runners, versions, plugins, modules that are loaded first, or variables. Build f
 import re
 from functools import lru_cache
 
+from headgate.patterns import regex
+
 
 def _names(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+    return regex("|".join(patterns), re.IGNORECASE)
 
 
 _SETTING = _names(

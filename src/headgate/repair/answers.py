@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Any
 
+from headgate.patterns import regex
 from headgate.reading import (
     find_functions,
     insertion_points,
@@ -34,10 +35,8 @@ MOST_LOOKED_AT = 40
 _ALIKE = 0.6
 """A line that has less in common with the old one than this may be meant to stand beside it."""
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_DEFINITION = re.compile(r"\s*(?:@|(?:async\s+)?def\s)")
-_FENCE = re.compile(
-    r"^ {0,3}(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
-)
+_DEFINITION = regex(r"\s*(?:@|(?:async\s+)?def\s)")
+_FENCE = regex(r"^ {0,3}(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def code_in(reply: str) -> str:

@@ -26,6 +26,7 @@ from headgate.core import (
     shorten,
 )
 from headgate.errors import ToolError
+from headgate.patterns import regex
 from headgate.reading import (
     FailedTest,
     find_failures,
@@ -45,10 +46,10 @@ MOST_SECONDS = 120.0
 SAID_LINES, SAID_CHARS = 14, 1_500
 TEST_LINES, TEST_CHARS = 40, 2_500
 GIVEN_LINES, GIVEN_CHARS = 8, 300
-_PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
-_VALUES = re.compile(r"[^\W\d]\w* = ")
-_NAME = re.compile(r"[^\W\d]\w+")
-_SAID = re.compile(r"^(?:E  |>  )")
+_PLACE = regex(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
+_VALUES = regex(r"[^\W\d]\w* = ")
+_NAME = regex(r"[^\W\d]\w+")
+_SAID = regex(r"^(?:E  |>  )")
 _MOST_FILES = 40
 MOST_FILE_LINES = 300
 """A whole file is asked for only up to this length."""

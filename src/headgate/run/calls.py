@@ -31,14 +31,15 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
+from headgate.patterns import regex
 from headgate.run.first_messages import nested_guides
 from headgate.run.stage import StageRun
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
 
 # A string, which is kept as it is, or a comma before a closing bracket, which is dropped.
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)
-_FENCE = re.compile(r"^```\w*\s*(.*?)\s*```$", re.DOTALL)
+_TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)
+_FENCE = regex(r"^```\w*\s*(.*?)\s*```$", re.DOTALL)
 
 
 def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:

@@ -5,7 +5,6 @@ for Python, which lines the failing tests run.
 """
 
 import asyncio
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from headgate.checks import Verification
 from headgate.core import Broken, Pass, clean_text, path_words, show_path
 from headgate.errors import ToolError
+from headgate.patterns import regex
 from headgate.reading import FailedTest, is_test
 from headgate.run.job import Job
 from headgate.run.trials import Trials
@@ -34,7 +34,7 @@ AGAIN_SECONDS = 30.0
 MOST_PLACES = 5
 MOST_FLAKY = 5
 _MOST_FILES = 40
-_NAME = re.compile(r"[^\W\d]\w+")
+_NAME = regex(r"[^\W\d]\w+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError, ToolFailed
+from headgate.patterns import regex
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
 from headgate.run.failure_clues import FailedRun, find_clues
@@ -66,7 +67,7 @@ _VERSION_SECONDS = 10.0
 _NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
 """A repository can ask for another version of Go or Rust, which these programs download unasked."""
 _CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
-_FAILING_CHECK = re.compile(
+_FAILING_CHECK = regex(
     r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
     rf"|\b{_CHECK}\b[^.!?\n]{{0,60}}\b(?:fail(?:s|ed|ing|ures?)?|red|broken|breaks)\b"
     rf"|\b(?:failing|broken|red) {_CHECK}\b"
@@ -74,11 +75,11 @@ _FAILING_CHECK = re.compile(
     re.IGNORECASE,
 )
 """A check that fails, or what one printed."""
-_WRONG = re.compile(
+_WRONG = regex(
     r"\b(?:fails|failing|broken|breaks|crash(?:es|ed|ing)|regressions?|raises|wrong(?:ly)?|incorrect(?:ly)?|bugs?)\b",
     re.IGNORECASE,
 )
-_NEW_WORK = re.compile(
+_NEW_WORK = regex(
     r"\W*(?:add|allow|build|change|create|document|extend|implement|introduce|let|log|make|move|print|refactor"
     r"|remove|rename|replace|report|return|show|support|update|use|write)\b",
     re.IGNORECASE,

@@ -35,6 +35,7 @@ from headgate.core import (
     wait_seconds,
 )
 from headgate.models import find_window
+from headgate.patterns import regex
 from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
@@ -54,7 +55,7 @@ from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
 
-_GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
+_GUIDE = regex(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
 _RESULT = "result "
 """Begins the slug of a message with the result of another stage, whose id follows."""

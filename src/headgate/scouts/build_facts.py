@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
+from headgate.patterns import regex
 from headgate.reading import FailedTest, render_failures, split_commands, word_set
 from headgate.scouts.tool_versions import NeededTool, names_packages
 
@@ -48,7 +49,7 @@ _FRAMEWORKS = (
     _Framework("PHPUnit", "phpunit", "phpunit", "--filter TEST FILE"),
     _Framework("dotnet test", "dotnet", "dotnet", "test --filter TEST"),
 )
-_TEST_SCRIPT = re.compile(r'"test[\w:-]*"\s*:\s*"([^"\n]*)"')
+_TEST_SCRIPT = regex(r'"test[\w:-]*"\s*:\s*"([^"\n]*)"')
 
 
 def find_framework(commands: Iterable[str], package: str = "") -> tuple[str, str]:

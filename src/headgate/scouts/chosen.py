@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headgate.core import show_path
 from headgate.outlines import Definition, Outline, words_of_name
+from headgate.patterns import regex
 from headgate.reading import find_tests, is_code, is_test
 from headgate.scouts.clues import Clues
 from headgate.scouts.code_map import (
@@ -26,7 +27,7 @@ _MOST_TESTS = 8
 _MOST_PRIOR = 6
 _MOST_ENTRIES = 8
 _NAMED, _AT_PLACE, _USED = 6.0, 8.0, 0.5
-_ENTRY = re.compile(
+_ENTRY = regex(
     r"(?:.*/)?(?:__main__\.py|manage\.py|main\.(?:py|go|rs|c|cc|cpp|ts|js|php)|Main\.java|Program\.cs"
     r"|lib\.rs|cmd/[^/]+/\w+\.go)|(?:src/|lib/)?(?:index|server|app|cli)\.(?:[cm]?[jt]sx?|py|rb|php)"
     r"|(?:.*/)?(?:cli|app)(?:/__init__)?\.py|bin/[^/]+"

@@ -1,25 +1,23 @@
 """What a task and its failures name: words, names of definitions, files, and places in files."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.core import path_words
 from headgate.outlines import identifiers_in, stem, words_of_name
+from headgate.patterns import regex
 from headgate.reading import FailedTest, word_set
 from headgate.scouts.code_map import MapQuery
 
 _MOST_TEXT = 30_000
 """Characters of the task, and of all traces, that are looked at."""
-_QUOTED = re.compile(r"`([^`\n]{1,200})`|\"([^\"\n]{1,80})\"|'([\w./:-]{2,80})'")
-_WORD = re.compile(r"\w+")
-_ADDRESS = re.compile(r"https?://\S+")
-_LOOKS_LIKE_A_NAME = re.compile(
-    r"\w*[a-z0-9]_[a-zA-Z0-9]\w*|_+[a-z]\w+|[A-Za-z]*[a-z0-9][A-Z]\w*|[A-Z]{2,}_\w+"
-)
-_CALL = re.compile(r"\b([A-Za-z_]\w+)\(")
-_DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:(?:\.|::|#|->)[A-Za-z_]\w*)+")
-_PLACE = re.compile(
+_QUOTED = regex(r"`([^`\n]{1,200})`|\"([^\"\n]{1,80})\"|'([\w./:-]{2,80})'")
+_WORD = regex(r"\w+")
+_ADDRESS = regex(r"https?://\S+")
+_LOOKS_LIKE_A_NAME = regex(r"\w*[a-z0-9]_[a-zA-Z0-9]\w*|_+[a-z]\w+|[A-Za-z]*[a-z0-9][A-Z]\w*|[A-Z]{2,}_\w+")
+_CALL = regex(r"\b([A-Za-z_]\w+)\(")
+_DOTTED = regex(r"\b[A-Za-z_]\w*(?:(?:\.|::|#|->)[A-Za-z_]\w*)+")
+_PLACE = regex(
     r"File \"(?P<python>[^\"\n]{1,300})\", line (?P<python_line>\d+)"
     r"|(?<![\w@./+-])(?P<path>[\w@./+-]{1,300}\.[A-Za-z]\w{0,9})[:(](?P<line>\d+)"
 )

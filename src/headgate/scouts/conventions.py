@@ -1,15 +1,15 @@
 """How the chosen files are written: what most of them do is what new code should do."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from headgate.outlines import Outline
+from headgate.patterns import regex
 from headgate.reading import is_test, word_set
 
-_SNAKE = re.compile(r"_*[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
-_CAMEL = re.compile(r"[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]*)+")
-_PASCAL = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*")
+_SNAKE = regex(r"_*[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+_CAMEL = regex(r"[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]*)+")
+_PASCAL = regex(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*")
 _CALLABLE = frozenset(["function", "method"])
 _FRAMEWORKS = sorted(
     word_set(
@@ -19,7 +19,7 @@ _FRAMEWORKS = sorted(
         """
     )
 )
-_PART = re.compile(r"[a-z0-9]+")
+_PART = regex(r"[a-z0-9]+")
 
 
 def conventions_of(chosen: Iterable[str], outlines: Mapping[str, Outline]) -> tuple[str, ...]:

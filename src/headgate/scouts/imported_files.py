@@ -1,10 +1,11 @@
 """Which file of the tree an import means, by the end of its path. Nothing is resolved as a language would."""
 
 import posixpath
-import re
 from collections.abc import Iterable
 
-_SEPARATOR = re.compile(r"::|\\|/|\.")
+from headgate.patterns import regex
+
+_SEPARATOR = regex(r"::|\\|/|\.")
 _INDEX = ("__init__", "index", "mod")
 _MOST_ALIKE = 4
 """Where more files could be meant than this, none is."""

@@ -6,6 +6,8 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from headgate.patterns import regex
+
 ReadFile = Callable[[str], str]
 """Returns the text of a file of the project; empty if there is none that can be read."""
 
@@ -26,9 +28,9 @@ class NeededTool:
 
 _WHOLE = ("pyproject.toml", "Gemfile")
 """Files in which a version without its last numbers means that these are 0."""
-_RUBY = re.compile(r"^[ \t]*ruby[ \t]+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
-_GO = re.compile(r"^go\s+(\d[\w.]*)", re.MULTILINE)
-_JAVA = re.compile(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
+_RUBY = regex(r"^[ \t]*ruby[ \t]+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
+_GO = regex(r"^go\s+(\d[\w.]*)", re.MULTILINE)
+_JAVA = regex(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
 _MOST_WANTED = 60
 """Characters of a version that is asked for."""
 _PINS = (
@@ -95,9 +97,9 @@ def _table(data: Mapping[str, object], name: str) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
-_CLAUSE = re.compile(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[xX*]))*)\s*")
-_WILDCARD = re.compile(r"\.[xX*]")
+VERSION = regex(r"\d+(?:\.\d+){0,3}")
+_CLAUSE = regex(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[xX*]))*)\s*")
+_WILDCARD = regex(r"\.[xX*]")
 
 
 def is_satisfied(wanted: str, present: str, *, whole: bool = False) -> bool | None:

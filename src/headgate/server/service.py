@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
+from headgate.patterns import regex
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
 from headgate.server.problems import RequestRefused
@@ -39,7 +39,7 @@ from headgate.store import TaskRow, load_state
 COMBINED = "combined.log"
 LOG_BYTES = 4_000_000
 """Of a verification log: its end, where the failures are, if it is longer."""
-_RUN_ID = re.compile(r"run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6}")
+_RUN_ID = regex(r"run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6}")
 
 
 @dataclass

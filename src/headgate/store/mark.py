@@ -6,14 +6,14 @@ commands that have run would run again. The mark says that more was committed.
 
 import fcntl
 import os
-import re
 import sqlite3
 from pathlib import Path
 
 from headgate.errors import StoreError
+from headgate.patterns import regex
 from headgate.regular_files import lock_within, make_own_folder, open_own
 
-_FORM = re.compile(rb"(\d{18}) (\d{18})\n")
+_FORM = regex(rb"(\d{18}) (\d{18})\n")
 
 
 class SequenceMark:

@@ -17,7 +17,6 @@ recorded in the log: only a tool that is a coroutine function can act.
 import asyncio
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate.core import Category, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
+from headgate.patterns import regex
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
 from headgate.tools.ports import (
@@ -134,7 +134,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("line_end", "end", "to_line", "last_line"), ("end_line",)),
 }
 """Names that models have learnt elsewhere for arguments of ours."""
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_HUMP = regex(r"(?<=[a-z0-9])([A-Z])")
 
 ToolFunction = Callable[[ToolContext, Any], Any]
 """Takes a context and its arguments. It returns text, data or an Outcome, or a coroutine that returns one."""

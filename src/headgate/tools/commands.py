@@ -4,7 +4,6 @@ What it did to files that commands may not change is undone, also when it was ki
 """
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from headgate.core import clean_text, plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
+from headgate.patterns import regex
 from headgate.process import MOST_MOUNTS, CommandUnavailable, Sandbox, run_command
 from headgate.protect import Restored, protected_while
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, tool
@@ -25,8 +25,8 @@ _MAX_TOLD = 20
 MOST_READ_ONLY = 300
 """Protected files that are mounted for a command. The time for mounts grows with the square of their number:
 bubblewrap reads the list of all mounts again for each one."""
-_READ_ONLY = re.compile("Read-only file system|Device or resource busy|EROFS|EBUSY")
-_NO_NETWORK = re.compile(
+_READ_ONLY = regex("Read-only file system|Device or resource busy|EROFS|EBUSY")
+_NO_NETWORK = regex(
     "Could not resolve host|Network is unreachable|Temporary failure in name resolution"
     "|Name or service not known|ENOTFOUND|EAI_AGAIN|ENETUNREACH"
 )

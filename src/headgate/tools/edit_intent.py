@@ -5,14 +5,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from headgate.patterns import regex
 from headgate.tools.matching import indentation_of
 from headgate.tools.syntax import is_sound
 
 MOST_COUNTED = 1000
-_NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?::|[ \t]?\||\t|→)")
+_NUMBERED = regex(r"^[ \t]*(\d{1,7})(?::|[ \t]?\||\t|→)")
 _OPENS = (":", "{", "(", "[")
-_DEFINITION = re.compile(r"(?:async def|def|class)\b|@\w")
-_MAIN = re.compile(r"if __name__\b")
+_DEFINITION = regex(r"(?:async def|def|class)\b|@\w")
+_MAIN = regex(r"if __name__\b")
 _PYTHON = (".py", ".pyi")
 
 

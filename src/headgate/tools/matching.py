@@ -6,7 +6,6 @@ where one rule turns the wanted indentation into the text's own, and that rule c
 lines are indented by it.
 """
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,12 +16,13 @@ from heapq import nlargest
 
 from headgate.core import clean_text
 from headgate.errors import ToolFailed
+from headgate.patterns import regex
 
 Reindent = Callable[[str], str | None]
 """Turns the indentation of a wanted line into the text's own; None where it cannot be told."""
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
-_WORDS = re.compile(r"\w+")
+_LINE_END = regex(r"\r\n|\n|\r")
+_WORDS = regex(r"\w+")
 _CONFUSABLES = str.maketrans(
     dict.fromkeys("‘’‚‛′", "'")
     | dict.fromkeys("“”„‟″", '"')

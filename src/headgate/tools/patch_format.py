@@ -4,12 +4,12 @@ Pure: text in, operations out, or ToolFailed with the line of the patch that can
 models add (code fences, here-documents, a missing end marker) is dropped; what a line means is never guessed.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.core import parse_path
 from headgate.errors import ToolFailed
+from headgate.patterns import regex
 from headgate.reading import FileDiff, HunkLines, Sign, read_diff, read_place
 
 
@@ -66,9 +66,9 @@ class UpdateFile:
 Operation = AddFile | DeleteFile | UpdateFile
 
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
-_OPERATION = re.compile(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*)")
-_MOVE = re.compile(r"\*\*\* Move to:[ \t]*(.*)")
-_HEREDOC = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?[ \t]*$")
+_OPERATION = regex(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*)")
+_MOVE = regex(r"\*\*\* Move to:[ \t]*(.*)")
+_HEREDOC = regex(r"<<-?[ \t]*[\"']?(\w+)[\"']?[ \t]*$")
 FORMAT_HINT = (
     "A patch begins with `*** Begin Patch`, then `*** Update File: path`, `*** Add File: path` or "
     "`*** Delete File: path`, and ends with `*** End Patch`."

@@ -5,7 +5,7 @@ a word, a space or a line's end is, as long as ripgrep never misses a file. An a
 characters it may match plus, where it may match any other, any few bytes above 127; assertions are dropped.
 """
 
-import re
+from headgate.patterns import regex
 
 _ASCII = frozenset(range(128)) - {10}
 _SETS = {
@@ -16,9 +16,9 @@ _SETS = {
 _CONTROLS = {"a": 7, "f": 12, "r": 13, "t": 9, "v": 11}
 _NOTHING = "(?:)"
 _WIDE = r"[\x80-\xff]{1,4}"
-_FLAGS = re.compile(r"\(\?([aimsu]+)\)")
-_REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
-_GROUP = re.compile(r"\((?!\?)|\(\?:|\(\?P<\w+>")
+_FLAGS = regex(r"\(\?([aimsu]+)\)")
+_REPEAT = regex(r"\{(\d*)(,?)(\d*)\}")
+_GROUP = regex(r"\((?!\?)|\(\?:|\(\?P<\w+>")
 
 
 class _Beyond(Exception):

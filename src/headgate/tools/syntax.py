@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 import yaml
 
 from headgate.core import clean_text, show_path
+from headgate.patterns import regex
 from headgate.workspace import FileChange
 
 Parser = Callable[[bytes], str | None]
@@ -42,7 +43,7 @@ _JSON_WITH_COMMENTS = (
     ".*rc.json",
     "api-extractor.json",
 )
-_TOML_PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
+_TOML_PLACE = regex(r"(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
 
 # Filters of the warnings module belong to the whole process: two threads must not swap them at once.
 _warning_filters = threading.Lock()

@@ -8,16 +8,17 @@ from collections.abc import Callable
 from functools import cache
 
 from headgate.errors import ToolFailed
+from headgate.patterns import regex
 
 Extract = Callable[[str], str]
 """Makes text of markup. It runs in a thread."""
 
-_CHARSETS = re.compile(
+_CHARSETS = regex(
     r"ascii|utf-8|utf-16(-[bl]e)?|iso8859-\d+|cp(125\d|437|850|866|874|932|949|950)|koi8-[rtu]|gb(2312|k|18030)"
     r"|big5(hkscs)?|euc_(jp|kr)|shift_jis|mac-(roman|cyrillic)|tis-620|johab"
 )
 """Of Python's codecs, those for text that servers really send: others unpack, or take very long."""
-_NAMED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+_NAMED = regex(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _HEAD_BYTES = 2_048
 
 
@@ -66,7 +67,7 @@ _INLINE = frozenset(
     | {"samp", "small", "span", "strong", "sub", "sup", "tt", "u", "var", "wbr"}
 )
 """Elements that break no line."""
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,40})")
+_TAG = regex(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,40})")
 
 
 def plain_text(markup: str) -> str:

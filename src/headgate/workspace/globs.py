@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from headgate.patterns import regex
+
 _POSIX = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -113,8 +115,8 @@ def parse_rule(line: str) -> Rule | None:
     if not pattern:
         return None
     by_name = "/" not in pattern
-    regex = _translate(pattern if by_name else pattern.removeprefix("/"))
-    return Rule(re.compile(regex, re.DOTALL), negated, dirs_only, by_name)
+    translated = _translate(pattern if by_name else pattern.removeprefix("/"))
+    return Rule(regex(translated, re.DOTALL), negated, dirs_only, by_name)
 
 
 def expand_braces(pattern: str, limit: int = 64) -> list[str]:
@@ -139,7 +141,7 @@ def _trim_spaces(line: str) -> str:
 
 def _alternation(rules: Iterable[Rule]) -> re.Pattern[str] | None:
     parts = [f"(?:{rule.regex.pattern})" for rule in rules]
-    return re.compile("|".join(parts), re.DOTALL) if parts else None
+    return regex("|".join(parts), re.DOTALL) if parts else None
 
 
 _STAR, _SLASH, _ANY_FOLDERS, _ANYTHING = "*", "/", "**/", "**"

@@ -1,7 +1,6 @@
 """Files that tools leave out: what git ignores, and what `.git` and `.headgate` hold."""
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial
+from headgate.patterns import regex
 from headgate.reading import Command, split_commands
 from headgate.regular_files import TEMPORARY
 from headgate.workspace.git_repository import common_folder, read_regular
@@ -17,7 +17,7 @@ from headgate.workspace.paths import ConfinedTree
 
 RESERVED = frozenset({".git", ".headgate"})
 _READABLE = (".headgate/outputs", ".headgate/runs")
-_WRITERS = re.compile(
+_WRITERS = regex(
     r"chgrp|chmod|chown|cp|dd|install|ln|mkdir|mktemp|mv|rename|rm|rmdir|rsync|shred|tee|touch|truncate|unlink"
     r"|unzip"
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from headgate.core import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
+from headgate.patterns import regex
 from headgate.reading import FileDiff, read_git_diff
 from headgate.workspace.objects import SHA256_LENGTH, DetachedGit, detached_git, object_name
 from headgate.workspace.overlay import ProposedChange
@@ -20,8 +21,8 @@ _PATCH_FLAGS = (
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-color"),
 )
 _APPLY = ("apply", "--whitespace=nowarn")
-_NO_LINES_BEFORE = re.compile(r"@@ -\d+,0 ")
-_REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
+_NO_LINES_BEFORE = regex(r"@@ -\d+,0 ")
+_REJECTED = regex(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from headgate.core import OWN_FOLDER, FileHashes, parse_path
+from headgate.patterns import regex
 from headgate.regular_files import TEMPORARY, remove_tree
 from headgate.workspace.paths import ConfinedTree
 from headgate.workspace.workspace import NEW_FILE_MODE
@@ -27,7 +28,7 @@ from headgate.workspace.workspace import NEW_FILE_MODE
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
-_TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
+_TEMPORARY_NAME = regex(re.escape(TEMPORARY) + "[0-9a-f]{16}")
 Fingerprint = tuple[int, int, int, int, int]
 
 

@@ -1,7 +1,6 @@
 """`headgate flows`: lists the flows there are, prints one as a file or a picture, checks one's own."""
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -27,13 +26,14 @@ from headgate.config import (
 from headgate.core import Flow, ScoutSettings, expand_flow, nearest
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
+from headgate.patterns import regex
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
 
 BUGS_ARE_REPAIRED = "Because the model is small, a task uses repair here unless it asks for something new"
 
-_ROW = re.compile(r"   \w+ +")
+_ROW = regex(r"   \w+ +")
 """What a row of a drawing begins with: its label."""
 
 EPILOG = """\b

@@ -12,8 +12,9 @@ from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import TaskState
 from headgate.engine import Engine
 from headgate.errors import ConfigError
+from headgate.patterns import regex
 
-_ID = re.compile(r"t[0-9]+", re.IGNORECASE)
+_ID = regex(r"t[0-9]+", re.IGNORECASE)
 
 
 @click.command("say")

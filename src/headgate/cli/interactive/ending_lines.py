@@ -1,15 +1,15 @@
 """The few lines that the terminal prints when a task has ended, and what tasks have cost."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.cli.live import clock, printable
 from headgate.core import Report
 from headgate.engine import count_tokens
+from headgate.patterns import regex
 
 _MOST_FILES = 3
-_STAT = re.compile(r"(?P<path>.*): \+(?P<added>\d+) -(?P<removed>\d+)")
+_STAT = regex(r"(?P<path>.*): \+(?P<added>\d+) -(?P<removed>\d+)")
 
 
 def ending_lines(report: Report, paused: str = "") -> list[str]:

@@ -14,19 +14,20 @@ import orjson
 import platformdirs
 from prompt_toolkit.history import History
 
+from headgate.patterns import regex
 from headgate.remembered import read_remembered, remember
 
 MOST_LINES, MOST_CHARS = 1_000, 10_000
-_TOKENS = re.compile(
+_TOKENS = regex(
     r"\b(sk-[\w-]{16,}|(ghp|gho|ghs|ghu|glpat|github_pat)[_-]\w{16,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
     r"|AIza[\w-]{30,}|hf_\w{20,}|eyJ[\w-]{10,}\.[\w-]{10,}\.)|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     r"(api[_-]?key|token|secret|passw(or)?d|pwd|passphrase|credentials?|authorization)\b['\"]?\s*(=|:|\bis\b)\s*\S",
     re.IGNORECASE,
 )
-_IN_ADDRESS = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
-_SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED", re.IGNORECASE)
+_IN_ADDRESS = regex(r"://[^/\s:@]+:[^/\s@]+@")
+_SECRET_VARIABLE = regex(r"KEY|TOKEN|SECRET|PASS|PWD|CRED", re.IGNORECASE)
 _MIN_VALUE = 8
 
 

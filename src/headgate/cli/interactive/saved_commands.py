@@ -11,14 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import COMMANDS_FOLDER, show_path
+from headgate.patterns import regex
 from headgate.reading import SkillInvalid, read_front_matter
 from headgate.regular_files import read_own
 from headgate.workspace import read_regular
 
 ENDING = ".md"
 MOST_BYTES, MOST_COMMANDS = 100_000, 200
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
-_ARGUMENT = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
+_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,40}")
+_ARGUMENT = regex(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
 
 
 @dataclass(frozen=True, slots=True)

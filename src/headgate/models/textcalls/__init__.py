@@ -19,6 +19,7 @@ from headgate.models.textcalls.result import (
 from headgate.models.textcalls.scan import MARK, ReplyScan
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import FRAMES, NAMES
+from headgate.patterns import regex
 
 
 def parse_calls(
@@ -56,7 +57,7 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
 
 HOLD = 64
 """No mark is longer: so many characters tell whether one begins."""
-_MAYBE = re.compile(r"[<\[\]]")
+_MAYBE = regex(r"[<\[\]]")
 
 
 class CallScanner:
@@ -136,7 +137,7 @@ class CallScanner:
         return True
 
 
-_THOUGHT = re.compile(r'"thought"\s*:\s*"((?:[^"\\]|\\.)*)(")?')
+_THOUGHT = regex(r'"thought"\s*:\s*"((?:[^"\\]|\\.)*)(")?')
 _HEAD = 4_000
 """A call whose name does not come within so many characters is not looked at any further."""
 

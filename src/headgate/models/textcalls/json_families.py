@@ -9,6 +9,7 @@ from headgate.core import DONE_TOOL, ESCALATE_TOOL, EXECUTE_TOOL
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import DECISIONS, CallAttempt, CallsFound, Fault, guess_name
 from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
+from headgate.patterns import regex
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")
@@ -104,10 +105,10 @@ def _read_object(item: Mapping[str, Any], keyed: bool) -> CallAttempt | None:
 # Calls written as Python: `[read_file(path="a.py"), ls()]`, and Gemma's `call:ls{path:...}`.
 
 
-_GEMMA_NAME = re.compile(r"\s*+(?:call[:\s]\s*+)?([\w.\-]{1,128}+)\s*+(?=\{)")
-_CALL_HEAD = re.compile(r"[\s,]*+([A-Za-z_][\w.\-]{0,128}+)\(")
-_ROW = re.compile(r"\n\s*+(?=[A-Za-z_][\w.\-]{0,128}+\()")
-_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,128}+)\s*+=(?!=)")
+_GEMMA_NAME = regex(r"\s*+(?:call[:\s]\s*+)?([\w.\-]{1,128}+)\s*+(?=\{)")
+_CALL_HEAD = regex(r"[\s,]*+([A-Za-z_][\w.\-]{0,128}+)\(")
+_ROW = regex(r"\n\s*+(?=[A-Za-z_][\w.\-]{0,128}+\()")
+_KEYWORD = regex(r"\s*+([A-Za-z_]\w{0,128}+)\s*+=(?!=)")
 
 CALLS = 500
 """Calls in one place: no model means more."""
@@ -217,16 +218,14 @@ def _read_arguments(parser: RelaxedParser, name: str, book: ToolBook) -> dict[st
 # Families that write JSON between marks: most of them.
 
 
-_MISTRAL_NAME = re.compile(
-    r"\s*+([\w.\-]{1,128}+)\s*+(?:\[CALL_ID\]([\w\-]{1,64}+))?\s*+(?:\[ARGS\])?\s*+(?=\{)"
-)
-_MISTRAL_ALONE = re.compile(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
-_KIMI_HEAD = re.compile(
+_MISTRAL_NAME = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[CALL_ID\]([\w\-]{1,64}+))?\s*+(?:\[ARGS\])?\s*+(?=\{)")
+_MISTRAL_ALONE = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
+_KIMI_HEAD = regex(
     r"\s*+(?:functions\.)?([\w.\-]{1,128}+)(?::\d{1,9}+)?\s*+<\|tool_call_argument_begin\|>\s*+"
 )
-_DEEPSEEK_HEAD = re.compile(r"\s*+(?:function\s*+<[|｜]tool[▁_]sep[|｜]>\s*+)?([\w.\-]{1,128}+)\s*+")
-_DEEPSEEK_JSON = re.compile(r"(?:<[|｜]tool[▁_]sep[|｜]>|```json|```)?\s*+(?=\{)")
-_DEEPSEEK_END = re.compile(r"\s*+(?:```)?\s*+(?:<[|｜]tool[▁_]call[▁_]end[|｜]>)?")
+_DEEPSEEK_HEAD = regex(r"\s*+(?:function\s*+<[|｜]tool[▁_]sep[|｜]>\s*+)?([\w.\-]{1,128}+)\s*+")
+_DEEPSEEK_JSON = regex(r"(?:<[|｜]tool[▁_]sep[|｜]>|```json|```)?\s*+(?=\{)")
+_DEEPSEEK_END = regex(r"\s*+(?:```)?\s*+(?:<[|｜]tool[▁_]call[▁_]end[|｜]>)?")
 
 
 class MarkedJson:

@@ -9,15 +9,16 @@ from headgate.models.textcalls.offered_tools import ToolBook, branches, read_pro
 from headgate.models.textcalls.result import MESSAGES_READ, CallAttempt, CallsFound, ReplyPart
 from headgate.models.textcalls.source import DEPTH, Source
 from headgate.models.textcalls.xml_families import InvokeCall
+from headgate.patterns import regex
 
-_MUSE_HEADER = re.compile(r"\s{0,16}(?:<\|start\|>assistant)?\s{0,4}to=([\w.\-]{1,128})<\|message\|>")
-_MUSE_END = re.compile(r"<\|(?:eom|eot)\|>")
-_MUSE_INVOKE = re.compile(r"<(?P<prefix>atem:)invoke name=")
-_INKLING_MARK = re.compile(r"<\|(?:message_\w{1,16}|content_\w{1,32}|\w{1,16}_end|end_message)\|>")
+_MUSE_HEADER = regex(r"\s{0,16}(?:<\|start\|>assistant)?\s{0,4}to=([\w.\-]{1,128})<\|message\|>")
+_MUSE_END = regex(r"<\|(?:eom|eot)\|>")
+_MUSE_INVOKE = regex(r"<(?P<prefix>atem:)invoke name=")
+_INKLING_MARK = regex(r"<\|(?:message_\w{1,16}|content_\w{1,32}|\w{1,16}_end|end_message)\|>")
 _INKLING_CALL = "<|content_invoke_tool_json|>"
 _INKLING_TEXT = "<|content_invoke_tool_text|>"
-_KIMI_TAG = re.compile(r"<\|(open|close)\|>([^<\n]{0,300}?)<\|sep\|>")
-_KIMI_ATTRIBUTE = re.compile(r'(\w{1,16})="([^"]{0,200})"')
+_KIMI_TAG = regex(r"<\|(open|close)\|>([^<\n]{0,300}?)<\|sep\|>")
+_KIMI_ATTRIBUTE = regex(r'(\w{1,16})="([^"]{0,200})"')
 
 
 class MuseGlimmer:
@@ -176,11 +177,11 @@ class Functionary:
 # gpt-oss: messages with channels. Calls go to `functions.NAME`, thinking to the channel `analysis`.
 
 
-_START = re.compile(r"\s{0,16}+(?:<\|start\|>assistant)?\s{0,4}+(?:to=[\w.\-]{1,128}+\s{0,4}+)?<\|channel\|>")
+_START = regex(r"\s{0,16}+(?:<\|start\|>assistant)?\s{0,4}+(?:to=[\w.\-]{1,128}+\s{0,4}+)?<\|channel\|>")
 _MESSAGE = "<|message|>"
-_END = re.compile(r"<\|(?:end|call|return)\|>|(?=<\|(?:start|channel)\|>)")
-_RECIPIENT = re.compile(r"\bto=([\w.\-]{1,128})")
-_CHANNEL = re.compile(r"<\|channel\|>(\w{1,32})")
+_END = regex(r"<\|(?:end|call|return)\|>|(?=<\|(?:start|channel)\|>)")
+_RECIPIENT = regex(r"\bto=([\w.\-]{1,128})")
+_CHANNEL = regex(r"<\|channel\|>(\w{1,32})")
 _NOBODY = {"assistant", "user", "final", "analysis", "commentary"}
 
 
@@ -241,8 +242,8 @@ class Harmony:
 
 
 MARK = "]<]minimax[>["
-_TAG = re.compile(re.escape(MARK) + r"<(/?)([\w.\-]{1,128}+)>")
-_NAME = re.compile(r'([^"\n>]{1,128})">')
+_TAG = regex(re.escape(MARK) + r"<(/?)([\w.\-]{1,128}+)>")
+_NAME = regex(r'([^"\n>]{1,128})">')
 
 
 @dataclass(slots=True)

@@ -1,11 +1,11 @@
 """The tools that a reply may call: found by name, and arguments converted to their types."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.core import TOOL_ALIASES, ToolSpec
 from headgate.models.textcalls.source import read_json, repair_json
+from headgate.patterns import regex
 
 PREFIXES = ("functions.", "function.", "tools.", "tool.")
 
@@ -68,8 +68,8 @@ def _fits(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
 
 
 DEPTH = 32
-_INTEGER = re.compile(r"[-+]?\d{1,300}")
-_NUMBER = re.compile(r"[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,2})?")
+_INTEGER = regex(r"[-+]?\d{1,300}")
+_NUMBER = regex(r"[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,2})?")
 _TRUTH = {"true": True, "false": False}
 _NULLS = {"null", "none"}
 _SHAPES: Mapping[str, type[Any]] = {"object": dict, "array": list}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from headgate.core import clean_text
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties
 from headgate.models.textcalls.source import Source
+from headgate.patterns import regex
 
 Fault = Literal["", "cut_off", "unreadable"]
 Reason = Literal["unknown_tool", "cut_off", "unreadable", "decision"]
@@ -87,12 +88,12 @@ THINKING_CLOSING = "|".join(
 
 
 # Marks around calls that mean nothing by themselves, before and after one; and ends of turns.
-_BEFORE = re.compile(
+_BEFORE = regex(
     r"(?:\s*+(?:<(?:\w{1,12}:)?(?:tool_calls?|function_calls?|dots_function_call)>|\]<\]minimax\[>\[<tool_call>"
     r"|<[|｜](?:DSML[|｜])?(?:tool|function)[▁_]calls?(?:[▁_]section)?(?:[▁_]begin[|｜])?>|(?<![\w#])Action:"
     r"|<[|｜]tool[▁_]calls[▁_]begin[|｜]>|```(?:xml|json)?))+\s*+\Z"
 )
-_AFTER = re.compile(
+_AFTER = regex(
     r"\A\s*+(?:(?:</(?:\w{1,12}:)?(?:tool_calls?|function_calls?|dots_function_call)>|\]<\]minimax\[>\[</tool_call>"
     r"|</?[|｜](?:DSML[|｜])?(?:tool|function)[▁_]calls?(?:[▁_]section)?(?:[▁_]end[|｜])?>|```"
     r"|<[|｜]tool[▁_]calls?[▁_]end[|｜]>|<\|END_ACTION\|>)\s*+)+"
@@ -102,8 +103,8 @@ _STRAYS = (
     r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT)\|>|</s>|<end_of_turn>|<start_function_response>|<｜end▁of▁sentence｜>"
     r"|<channel\|>|<\|channel>(?:thought\s{0,4}<channel\|>)?"
 )
-_STRAY_START = re.compile(rf"\A(?:\s{{0,8}}(?:{_STRAYS}))+")
-_STRAY_END = re.compile(rf"(?:(?:{_STRAYS})\s{{0,8}})+\Z")
+_STRAY_START = regex(rf"\A(?:\s{{0,8}}(?:{_STRAYS}))+")
+_STRAY_END = regex(rf"(?:(?:{_STRAYS})\s{{0,8}})+\Z")
 EDGE = 400
 """How far from a call the marks around it are looked for."""
 MESSAGES_READ = 2_000
@@ -208,12 +209,12 @@ def _strip_after(text: str) -> str:
 # Calls that are only talked about.
 
 
-_EXAMPLE = re.compile(
+_EXAMPLE = regex(
     r"\b(?:examples?|e\.g\.|for instance|(?:you|one|it|this) (?:would|could|might|can)|looks? like)\b"
     r".{0,80}:\s*\Z",
     re.IGNORECASE,
 )
-_TRAILING_TAGS = re.compile(r"(?:\s{0,8}<[^<>\s]{1,40}>){1,4}\s*\Z")
+_TRAILING_TAGS = regex(r"(?:\s{0,8}<[^<>\s]{1,40}>){1,4}\s*\Z")
 _LOOK_BACK = 240
 
 
@@ -254,12 +255,12 @@ class QuotedText:
 # Marked calls that no reader understands: each is answered with a correction, never passed over in silence.
 
 
-_NAMED = re.compile(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
-_ORDINARY = re.compile(r"<(?!longcat_|start_function_call)[A-Za-z]")
+_NAMED = regex(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
+_ORDINARY = regex(r"<(?!longcat_|start_function_call)[A-Za-z]")
 """Tags that may stand in text about something else."""
 _NEVER = ("<tools>", "<tool>")
 """Tags that hold descriptions of tools as often as calls."""
-_NAME = re.compile(r"""[\s\[{"']*+(?:call:)?([\w.\-]{1,128}+)""")
+_NAME = regex(r"""[\s\[{"']*+(?:call:)?([\w.\-]{1,128}+)""")
 
 
 def find_unreadable(

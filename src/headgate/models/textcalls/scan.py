@@ -22,8 +22,9 @@ from headgate.models.textcalls.result import (
 )
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import OPENINGS, Family
+from headgate.patterns import regex
 
-MARK = re.compile(
+MARK = regex(
     # The look ahead tells quickly that there is none, which is so almost everywhere.
     r"(?=<[|｜]?[A-Za-z/]|\[[/A-Z]|\]<|functools)(?:"
     + "|".join(f"(?:{opening.replace('?P<prefix>', '?:')})" for opening in OPENINGS)
@@ -32,20 +33,20 @@ MARK = re.compile(
 """What begins a call, or begins or ends thinking."""
 _KEYS = r"name|id|type|action|tool\w{0,9}|function\w{0,5}|call_id|arg\w{1,7}|param\w{1,7}"
 _OBJECT = rf"""\{{\s{{0,40}}["'](?:{_KEYS})["']"""
-_LINE = re.compile(
+_LINE = regex(
     r"^[ \t]*+(?:(?P<fence>`{3,}+|~{3,}+)"
     rf"|(?P<plain>{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()))",
     re.MULTILINE,
 )
-_INLINE = re.compile(rf"{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()")
-_CALL_END = re.compile(r"[}\]](?:\s|</?[^<>\s]{1,40}>)*+\Z")
-_READERS = tuple((re.compile(opening), families) for opening, families in OPENINGS.items())
+_INLINE = regex(rf"{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()")
+_CALL_END = regex(r"[}\]](?:\s|</?[^<>\s]{1,40}>)*+\Z")
+_READERS = tuple((regex(opening), families) for opening, families in OPENINGS.items())
 _CALL_FENCES = ("", "json", "tool_call", "tool_calls", "tool_code", "tool", "xml", "text", "plaintext")
 _PYTHON_FENCES = ("tool_code", "tool_call", "tool_calls", "tool")
-_EMPTY = re.compile(r"(?=[{\[])")
-_NAME_LINE = re.compile(r"([\w.\-]{1,128}+)[ \t]*+\n\s*+(?=\{)")
-_CALL_START = re.compile(r'\{\s{0,40}"(?:name|tool_name|function|tool)"')
-_INTRODUCTION = re.compile(r"\s*(?:Action:|functools)?\s*\Z")
+_EMPTY = regex(r"(?=[{\[])")
+_NAME_LINE = regex(r"([\w.\-]{1,128}+)[ \t]*+\n\s*+(?=\{)")
+_CALL_START = regex(r'\{\s{0,40}"(?:name|tool_name|function|tool)"')
+_INTRODUCTION = regex(r"\s*(?:Action:|functools)?\s*\Z")
 ATTEMPTS = 4_000
 """Marks that are looked at in one reply; after so many the rest is text."""
 INLINE = 40

@@ -7,19 +7,21 @@ from typing import Any, NamedTuple
 
 import json_repair
 
+from headgate.patterns import regex
+
 # Values as models write them: JSON, Python literals, and what lies between. Linear, with bounded depth.
 
 
 DEPTH = 64
-_SPACE = re.compile(r"\s*+")
+_SPACE = regex(r"\s*+")
 _STRINGS = (
-    ('"""', re.compile(r'"""((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL)),
-    ("'''", re.compile(r"'''((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL)),
-    ('"', re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)),
-    ("'", re.compile(r"'((?:[^'\\]++|\\.)*+)'", re.DOTALL)),
+    ('"""', regex(r'"""((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL)),
+    ("'''", regex(r"'''((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL)),
+    ('"', regex(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)),
+    ("'", regex(r"'((?:[^'\\]++|\\.)*+)'", re.DOTALL)),
 )
-_NUMBER = re.compile(r"[-+]?(?:\d{1,300}+(?:\.\d{0,300}+)?|\.\d{1,300}+)(?:[eE][-+]?\d{1,2}+)?(?![\w.])")
-_WORD = re.compile(r"[A-Za-z_][\w.\-]{0,200}+")
+_NUMBER = regex(r"[-+]?(?:\d{1,300}+(?:\.\d{0,300}+)?|\.\d{1,300}+)(?:[eE][-+]?\d{1,2}+)?(?![\w.])")
+_WORD = regex(r"[A-Za-z_][\w.\-]{0,200}+")
 _WORDS: dict[str, Any] = {
     "true": True,
     "True": True,
@@ -28,7 +30,7 @@ _WORDS: dict[str, Any] = {
     "null": None,
     "None": None,
 }
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPE = regex(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {
     "n": "\n",
     "t": "\t",
@@ -186,8 +188,8 @@ def read_literal(text: str) -> Any:
 REPAIR_LIMIT = 65_536
 """Characters per reply that may be repaired: the library is slow and takes a guess at everything."""
 _DECODER = json.JSONDecoder(strict=False)
-_STRUCTURE = re.compile(r'["{}\[\]]')
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRUCTURE = regex(r'["{}\[\]]')
+_STRING = regex(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 class JsonValue(NamedTuple):

@@ -8,17 +8,18 @@ from headgate.models.textcalls.json_families import read_named
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallAttempt, CallsFound
 from headgate.models.textcalls.source import Source
+from headgate.patterns import regex
 
 # A value may hold the tag that ends it (code about such tags): an end is one only if a tag follows.
-_QWEN_END = re.compile(
+_QWEN_END = regex(
     r"</parameter>(?=\s*+(?:<parameter=|</function>|</\w{0,8}:?tool_call>|\Z))"
     r"|</function>(?=\s*+(?:</?\w{0,8}:?tool_call>|<function=|\Z))"
 )
-_QWEN_NEXT = re.compile(
+_QWEN_NEXT = regex(
     r"<parameter=([^>\n]{1,128})>|</function>|(?=</\w{0,8}:?tool_call>)|(?P<again>)(?=<function=)"
 )
-_QWEN_NAME = re.compile(r"""\s*+["']?([^>"'\n<]{1,128})["']?>\s*+""")
-_ATTRIBUTE_NAME = re.compile(r"""\s*+["']?([^"'>\n]{1,128})["']?\s*+(/?)>""")
+_QWEN_NAME = regex(r"""\s*+["']?([^>"'\n<]{1,128})["']?>\s*+""")
+_ATTRIBUTE_NAME = regex(r"""\s*+["']?([^"'>\n]{1,128})["']?\s*+(/?)>""")
 _CDATA = "<![CDATA["
 
 
@@ -62,13 +63,11 @@ class GlmCall:
         self._value = f"<{prefix}arg_value>"
         self.closings = (self._closing,)
         ends = rf"{self._key}|{self._closing}"
-        self._name = re.compile(rf"\s*+([\w.\-]{{1,128}}+)(?=\s|\\n|<tool_sep>|{ends}|\Z)")
+        self._name = regex(rf"\s*+([\w.\-]{{1,128}}+)(?=\s|\\n|<tool_sep>|{ends}|\Z)")
         key_end = self._key.replace("<", "</")
-        self._next = re.compile(
-            rf"{self._key}(.{{0,128}}?){key_end}|{self._value}|{self._closing}", re.DOTALL
-        )
+        self._next = regex(rf"{self._key}(.{{0,128}}?){key_end}|{self._value}|{self._closing}", re.DOTALL)
         value_end = self._value.replace("<", "</")
-        self._end = re.compile(rf"{value_end}(?=(?:\s|\\n)*+(?:{ends}|\Z))")
+        self._end = regex(rf"{value_end}(?=(?:\s|\\n)*+(?:{ends}|\Z))")
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call up to the tag that closes it."""
@@ -139,11 +138,9 @@ class _Tags:
         opening, closing = re.escape(f"<{prefix}{inner}"), re.escape(self.closing)
         ending = re.escape(f"</{prefix}{inner}>")
         follows = rf"(?=\s*+(?:{opening}[\s>]|{closing}|\Z))"
-        self.next = re.compile(
-            rf"""{opening}\s++name=["']?([^"'>\n]{{1,128}})["']?([^>\n]{{0,99}})>|{closing}"""
-        )
-        self.end = re.compile(ending + follows)
-        self.cdata_end = re.compile(r"\]\]>\s*+" + ending + follows)
+        self.next = regex(rf"""{opening}\s++name=["']?([^"'>\n]{{1,128}})["']?([^>\n]{{0,99}})>|{closing}""")
+        self.end = regex(ending + follows)
+        self.cdata_end = regex(r"\]\]>\s*+" + ending + follows)
 
 
 @lru_cache(maxsize=32)

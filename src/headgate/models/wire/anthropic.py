@@ -1,6 +1,5 @@
 """Models behind the Messages API."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -34,6 +33,7 @@ from headgate.models.encoding import (
 from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
+from headgate.patterns import regex
 
 # The reply of the Messages API, put together from its events.
 
@@ -170,7 +170,7 @@ WIRE = "anthropic"
 DEFAULT_MAX_TOKENS = 16384
 _BREAKPOINT = b',"cache_control":{"type":"ephemeral"}}'
 _TOOL_RESULT = b'{"type":"tool_result"'
-_BAD_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_BAD_ID_CHARS = regex(r"[^a-zA-Z0-9_-]")
 _THINKING = ("thinking", "redacted_thinking")
 
 

@@ -1,6 +1,5 @@
 """One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import decode_json
 from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
 from headgate.models.wire.http import HttpAnswer, HttpClient
+from headgate.patterns import regex
 
 MAX_CHARACTERS = 400_000
 """Of text, reasoning and arguments together."""
@@ -112,7 +112,7 @@ class Assembly(ABC):
 # Server-sent events, parsed as the HTML standard says, from bytes that arrive in any pieces.
 
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+_LINE_END = regex(rb"\r\n|\n|\r")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -194,7 +194,7 @@ def is_line_stream(content_type: str) -> bool:
 
 
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
-_TWO_LINES = re.compile(rb'\s*\{".*\}\r?\n\{"')
+_TWO_LINES = regex(rb'\s*\{".*\}\r?\n\{"')
 
 
 async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly, images: int = 0) -> None:

@@ -17,8 +17,9 @@ import aiohttp
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import decode_json, encode_json, mapping_in
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
+from headgate.patterns import regex
 
-_OVERFLOW = re.compile(
+_OVERFLOW = regex(
     r"exceed_context_size|exceeds? the available context size"  # llama.cpp
     r"|context_length_exceeded|maximum context length|exceeds? the context window"  # OpenAI, vLLM, SGLang
     r"|longer than the (maximum )?model('s)? (length|context)|too long to fit into the model"  # vLLM
@@ -31,33 +32,33 @@ _OVERFLOW = re.compile(
     r"|input token count.{0,40}exceeds the maximum|reduce the length of the (messages|prompt|input)"  # others
     r"|too large for model with \d+ maximum context|context.window.(is )?(exceeded|full)"
 )
-_TOO_LARGE_FOR_ANY_WAIT = re.compile(r"request too large for|(input|output) tokens must be reduced")
-_REPLY_UNUSABLE = re.compile(
+_TOO_LARGE_FOR_ANY_WAIT = regex(r"request too large for|(input|output) tokens must be reduced")
+_REPLY_UNUSABLE = regex(
     r"tool_use_failed|output_parse_failed|json_validate_failed|malformed_function_call"
     r"|failed to parse tool call|error parsing tool call|tool call validation failed"
     r"|failed to call a function"
     r"|failed to parse (the )?(model )?(output|generation|input at pos)|could not parse tool call"
     r"|harmonyerror|unexpected tokens remaining in message header"
 )
-_NO_TOOLS = re.compile(
+_NO_TOOLS = regex(
     r"requires? --jinja"  # llama.cpp
     r"|--enable-auto-tool-choice|--tool-call-parser"  # vLLM, SGLang
     r"|does(n't| not) support (tools|tool use|tool calling|function calling)"  # Ollama, others
     r"|(tools|tool use|tool calling|function calling) (is|are) not supported"
     r"|no endpoints found that support tool use"
 )
-_NO_GRAMMAR = re.compile(
+_NO_GRAMMAR = regex(
     r"failed to (parse|initiali[sz]e|create|compile) .{0,20}(grammar|sampler)"  # llama.cpp
     r"|error parsing grammar|json schema (conversion|error)|invalid json schema in format"  # the same, Ollama
 )
-_QUOTA = re.compile(r"insufficient_quota|insufficient credits|exceeded your current quota|billing_error")
-_LOADING = re.compile(
+_QUOTA = regex(r"insufficient_quota|insufficient credits|exceeded your current quota|billing_error")
+_LOADING = regex(
     r"(?<!error )(?<!while )(?<!failed )(?<!no )\bloading (the )?model\b"  # llama.cpp, Ollama
     r"|model_loading|model\b.{0,200}\bis (currently |still )?(being loaded|loading)\b"  # LM Studio, others
     r"|\bstill loading\b"
 )
 _LOADING_SECONDS = 15.0
-_UNKNOWN_MODEL = re.compile(
+_UNKNOWN_MODEL = regex(
     r"model_not_found|(unknown|invalid|no such) model\b|model\b.{0,200}\b(not found|(does not|doesn't) exist)"
 )
 _STATUS_OF_TYPE = {
@@ -76,8 +77,8 @@ _STATUS_OF_TYPE = {
 }
 _WAIT = {408, 409, 425, 429}
 _DETAIL_CHARS = 300
-_MASKED_KEY = re.compile(r"\S*\*{3,}\S*")
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_MASKED_KEY = regex(r"\S*\*{3,}\S*")
+_TITLE = regex(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 Cause = Literal["unreachable", "loading", "busy", "broken", "silent", "cut"]

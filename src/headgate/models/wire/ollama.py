@@ -33,6 +33,7 @@ from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, encode_tools, safe_name
+from headgate.patterns import regex
 
 # The reply of Ollama's own API, put together from its lines.
 
@@ -119,7 +120,7 @@ def _seconds(value: object) -> float:
 WIRE = "ollama"
 DEFAULT_KEEP_ALIVE = "15m"
 """Longer than Ollama's own five minutes: a model that is unloaded while tests run has to read all again."""
-_ABOUT_THINKING = re.compile(r"\bthink", re.IGNORECASE)
+_ABOUT_THINKING = regex(r"\bthink", re.IGNORECASE)
 
 
 class OllamaModel:

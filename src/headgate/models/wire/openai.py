@@ -38,6 +38,7 @@ from headgate.models.encoding import (
 from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient, is_private
+from headgate.patterns import regex
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {
@@ -218,12 +219,12 @@ def _seconds(milliseconds: object) -> float:
 
 
 WIRE = "openai"
-_ABOUT_FORM = re.compile(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
+_ABOUT_FORM = regex(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
 PROGRESS = "return_progress"
 """Asks llama.cpp to tell how far it has read the prompt. Other local servers ignore it."""
 _REFUSABLE = ("temperature", "top_p", "stop", PROGRESS)
 """Fields that some servers or models refuse, whatever their value."""
-_BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_BAD_NAME_CHARS = regex(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
