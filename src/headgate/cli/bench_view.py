@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from headgate.bench import Exercise, ExerciseResult, Watcher, summarise
-from headgate.cli.live import Footer, clock, console_for, printable, say
+from headgate.cli.live import Footer, console_for
+from headgate.cli.printing import clock, printable, say
 from headgate.core import Event, ReplyReceived, ToolStarted, VerifyFinished, VerifyStarted, try_line
 
 _TICK = 0.5

@@ -18,7 +18,8 @@ import click
 import orjson
 
 from headgate.cli.approval import TerminalApproval
-from headgate.cli.live import Progress, ShownTask, say
+from headgate.cli.live import Progress, ShownTask
+from headgate.cli.printing import print_diff, say
 from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
 from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
@@ -213,13 +214,6 @@ class PhaseLines:
 def print_event(event: Event, progress: Progress) -> None:
     with progress.footer_hidden():
         say(orjson.dumps(event.as_json()).decode())
-
-
-def print_diff(diff: bytes) -> None:
-    """A diff alone on standard output, byte for byte."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(diff)
-    sys.stdout.buffer.flush()
 
 
 def print_answer(report: Report) -> None:

@@ -13,7 +13,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.terminal import fold_lines, is_in_front, styling_stream, terminal_width
+from headgate.cli.printing import clock, printable
+from headgate.cli.terminal import fold_lines, is_in_front, styling_stream
 from headgate.core import Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
@@ -99,18 +100,6 @@ SILENCE = 30.0
 TICK = 0.125
 _SPINNER, _PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 _CYAN, _DIM = "\x1b[36m", "\x1b[2m"
-
-
-def clock(seconds: float) -> str:
-    """`1:02:03`, or `02:03` below an hour."""
-    minutes, rest = divmod(max(int(seconds), 0), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
-
-
-def printable(text: str) -> str:
-    """Text from a model or a command as part of one line, for pipes and for a console with styles, too."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 class ShownTask:
@@ -295,18 +284,3 @@ class QuietConsole(Console):
 def console_for(stream: IO[str]) -> QuietConsole:
     """A console that may style what it writes to a terminal."""
     return QuietConsole(file=styling_stream(stream), highlight=False, soft_wrap=True)
-
-
-def say(text: str = "", *, hanging: int | None = None) -> None:
-    """One line on standard output, whatever its characters and whether or not anyone still reads it.
-
-    With `hanging`, a terminal has it broken at words, and indented by that much from its second line on.
-    """
-    if hanging is not None:
-        text = fold_lines(text, terminal_width(sys.stdout), hanging)
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace") + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

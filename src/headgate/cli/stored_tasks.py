@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.live import printable
+from headgate.cli.printing import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
 from headgate.core import (
     FINAL_STATES,

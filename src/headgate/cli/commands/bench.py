@@ -30,7 +30,7 @@ from headgate.bench import (
 )
 from headgate.cli.bench_view import BenchView, say_results
 from headgate.cli.follow import on_interrupt
-from headgate.cli.live import say
+from headgate.cli.printing import say
 from headgate.cli.shared import (
     EXIT_CANCELLED,
     EXIT_ENVIRONMENT,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.follow import start_worker
-from headgate.cli.live import say
+from headgate.cli.printing import say
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import find_only, open_store
 from headgate.core import TaskState

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.follow import print_diff, print_summary
-from headgate.cli.live import Progress, say
+from headgate.cli.follow import print_summary
+from headgate.cli.live import Progress
 from headgate.cli.local_server import LocalServer, find_model, local_server
+from headgate.cli.printing import print_diff, say
 from headgate.cli.shared import EXIT_CODES
 from headgate.config import load_config
 from headgate.core import Constraints, Limits, Model, Options, Report, times

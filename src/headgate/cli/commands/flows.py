@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from headgate.cli.live import printable, say
+from headgate.cli.printing import printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,

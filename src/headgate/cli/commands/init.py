@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from headgate.cli.live import say
 from headgate.cli.model_choice import PLACEHOLDER, Ask, ModelChoice, choose_model, quote, set_model
+from headgate.cli.printing import say
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.config import (
     CONFIG_NAME,

@@ -9,8 +9,7 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.follow import print_diff
-from headgate.cli.live import clock, printable, say
+from headgate.cli.printing import clock, print_diff, printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
     NO_TASK_YET,
@@ -43,7 +42,6 @@ from headgate.core import (
     plain,
     render_markdown,
 )
-from headgate.engine import diff_of
 from headgate.regular_files import read_own
 from headgate.store import Folder, TaskRow, complete_state, load_state
 
@@ -261,6 +259,8 @@ def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> 
     standard error names them. Another note names changed files that a diff cannot show, such as those in a
     submodule.
     """
+    from headgate.engine import diff_of  # takes as long to import as all that the other commands need
+
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from headgate.cli.commands.look_back import age
-from headgate.cli.live import printable, say
+from headgate.cli.printing import printable, say
 from headgate.cli.shared import find_repo, find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import open_store
 from headgate.core import Memory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.live import say
+from headgate.cli.printing import say
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import TaskState

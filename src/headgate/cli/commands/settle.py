@@ -10,7 +10,7 @@ import click
 
 from headgate.cli.commands.verify import conclude, say_run, say_step, steps_exit_code
 from headgate.cli.follow import follow_task, start_worker
-from headgate.cli.live import say
+from headgate.cli.printing import say
 from headgate.cli.shared import (
     EXIT_CANCELLED,
     EXIT_CODES,

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from headgate.cli.follow import follow_task, start_worker
-from headgate.cli.live import printable, say
+from headgate.cli.printing import printable, say
 from headgate.cli.shared import (
     EXIT_CODES,
     config_option,

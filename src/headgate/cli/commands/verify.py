@@ -10,7 +10,7 @@ import click
 import orjson
 
 from headgate.checks import StepRun
-from headgate.cli.live import printable, say
+from headgate.cli.printing import printable, say
 from headgate.cli.setup_checks import advise_steps
 from headgate.cli.shared import (
     EXIT_ENVIRONMENT,

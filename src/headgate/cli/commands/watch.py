@@ -12,7 +12,8 @@ import click
 from headgate.cli.commands.look_back import detail_lines
 from headgate.cli.commands.say import describe_hearing
 from headgate.cli.follow import PhaseLines, print_event
-from headgate.cli.live import Progress, ShownTask, say
+from headgate.cli.live import Progress, ShownTask
+from headgate.cli.printing import say
 from headgate.cli.shared import (
     EXIT_CANCELLED,
     EXIT_CODES,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.cli.live import clock, printable
+from headgate.cli.printing import clock, printable
 from headgate.core import Report
 from headgate.engine import count_tokens
 from headgate.patterns import regex

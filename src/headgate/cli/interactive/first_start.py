@@ -8,7 +8,7 @@ import click
 
 from headgate.cli.commands.init import choose_model_here, look_at_project, say_found, write_first_config
 from headgate.cli.interactive.kept_lines import Answers
-from headgate.cli.live import say
+from headgate.cli.printing import say
 from headgate.config import CONFIG_NAME, Loaded, find_configs, is_on_this_machine
 from headgate.errors import ConfigError
 from headgate.models import find_endpoint

@@ -13,7 +13,7 @@ from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import Answers
 from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
-from headgate.cli.live import printable
+from headgate.cli.printing import printable
 from headgate.cli.stored_tasks import find_task
 from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
 from headgate.core import SETTLED_STATES, Options, VerifyStep, build_report, nearest, plain

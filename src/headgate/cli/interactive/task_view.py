@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Sequence
 
 from headgate.cli.interactive.screen import Screen
-from headgate.cli.live import STYLES, ShownTask, clock, printable
+from headgate.cli.live import STYLES, ShownTask
+from headgate.cli.printing import clock, printable
 from headgate.cli.terminal import fold_lines, shorten_line
 from headgate.core import Event, PhaseChanged, ProposalMade, TaskEnded, phase_line
 from headgate.store import Bus
