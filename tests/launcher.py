@@ -1,8 +1,9 @@
 """Python processes that do not have to import Headgate first: the `headgate` command, and other programs.
 
-Run as a program, this imports Headgate, and forks a child for each command line that it is sent. The child
-gets its own folder, environment and streams, and is then a process like any other, but for its command line
-and its parent. Whoever closes its streams or looks at how it starts should start a real one.
+Run as a program, this imports Headgate once, and forks a launcher for each socket that it is sent. A launcher
+forks a child for each command line. The child gets its own folder, environment and streams, and is then a
+process like any other, but for its command line and its parent. Whoever closes its streams or looks at how it
+starts should start a real one.
 """
 
 import json
@@ -15,17 +16,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 _MOST = 1_000_000
 _idle: SimpleQueue[socket.socket] = SimpleQueue()
 _busy: set[socket.socket] = set()
-_running: list[subprocess.Popen[bytes]] = []
+_sources: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
+"""The process that launchers are forked from, and where it takes their sockets; none before the first one."""
+_starting = Lock()
 
 
 @dataclass
@@ -102,14 +106,26 @@ def launch(
 
 
 def _start_launcher() -> socket.socket:
-    """Starts a process that imports Headgate."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
-        command = [sys.executable, __file__, str(theirs.fileno())]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        _running.append(process)
+    """Has a launcher forked from a process that has imported Headgate."""
+    ours, theirs = _socket_pair()
+    with theirs, _starting:
+        if not _sources:
+            _sources.append(_start_source())
+        socket.send_fds(_sources[0][1], [b"one more"], [theirs.fileno()])
     return ours
+
+
+def _start_source() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = _socket_pair()
+    with theirs:
+        command = [sys.executable, __file__, str(theirs.fileno())]
+        return subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL), ours
+
+
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
+    return ours, theirs
 
 
 def end_launchers() -> None:
@@ -118,8 +134,10 @@ def end_launchers() -> None:
         _idle.get().close()
     while _busy:
         _busy.pop().close()
-    while _running:
-        _running.pop().wait(60)
+    while _sources:
+        process, requests = _sources.pop()
+        requests.close()
+        process.wait(60)
 
 
 def _exchange(writing: int, text: bytes, reading: Sequence[int]) -> dict[int, bytes]:
@@ -145,6 +163,20 @@ def _exchange(writing: int, text: bytes, reading: Sequence[int]) -> dict[int, by
                     selector.unregister(key.fd)
                     os.close(key.fd)
     return said
+
+
+def fork_launchers(requests: socket.socket) -> None:
+    """Forks a launcher for each socket; ends when there are no more of them, and the launchers have ended."""
+    while (message := socket.recv_fds(requests, _MOST, 1))[0]:
+        launcher = socket.socket(fileno=message[1][0])
+        if os.fork() == 0:
+            requests.close()
+            serve(launcher)
+            return
+        launcher.close()
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def serve(commands: socket.socket) -> None:
@@ -205,12 +237,16 @@ def prepare() -> None:
     import gc
 
     from headgate.cli.main import COMMANDS
+    from headgate.patterns import LazyPattern
     from headgate.protect import SecretNames
 
-    SecretNames()  # its patterns take as long to read as a short run
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")
     import_module("headgate.cli.commands.interactive")
+    for thing in gc.get_objects():
+        if isinstance(thing, LazyPattern):
+            thing.compile()
+    SecretNames().covers("a")  # its patterns take as long to compile as a short run
     gc.freeze()  # what is shared with the children is not to be touched by each of them
 
 
@@ -224,4 +260,4 @@ def heed_signals() -> None:
 if __name__ == "__main__":
     heed_signals()
     prepare()
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    fork_launchers(socket.socket(fileno=int(sys.argv[1])))
