@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -57,11 +58,12 @@ def make_app(service: Service, access: Access, on_crash: Callable[[Exception], N
     async def figures() -> Response:
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    document = app.state.document = _describe(app, secured=bool(access.token))
+    # Made when somebody asks for it: that takes longer than all the rest.
+    describe = app.state.describe = cache(partial(_describe, app, secured=bool(access.token)))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi(request: Request) -> Response:
-        return JSONResponse(document)
+        return JSONResponse(describe())
 
     return app
 

@@ -132,7 +132,7 @@ def say_invalid(errors: Sequence[Any]) -> str:
 
 def _methods_at(request: Request) -> list[str]:
     """The methods that an address takes: each has its own route, which knows only of itself."""
-    described: dict[str, dict[str, Any]] = request.app.state.document["paths"]
+    described: dict[str, dict[str, Any]] = request.app.state.describe()["paths"]
     return sorted(
         method.upper()
         for template, methods in described.items()
