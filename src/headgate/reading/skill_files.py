@@ -12,6 +12,8 @@ from headgate.patterns import regex
 
 NAME_CHARS, DESCRIPTION_CHARS = 64, 1024
 FRONT_CHARS = 8_000
+FRONT_BRACKETS = 200
+"""Lists and mappings that are opened. The time that reading them takes grows with the square of that."""
 _NAME = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FENCE = regex(r"^---[ \t]*$", re.MULTILINE)
 
@@ -79,6 +81,8 @@ def _read_values(front: str) -> dict[str, str]:
     """The text values of the front matter, by key."""
     if len(front) > FRONT_CHARS:
         raise SkillInvalid(f"has front matter of {len(front):,} characters; {FRONT_CHARS:,} are the most")
+    if front.count("[") + front.count("{") > FRONT_BRACKETS:
+        raise SkillInvalid(f"has front matter with more than {FRONT_BRACKETS} opening brackets")
     try:
         root = yaml.compose(front, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
