@@ -107,7 +107,7 @@ def _keep_in_mind(run: StageRun, tried: CandidateTried) -> None:
     """That a question was asked, and whether its answer brought something new."""
     memory = memory_of(run.job)
     memory.asked.setdefault(question_key(run.stage, tried.place), run.stage.id)
-    is_stale = tried.verdict in ("unchanged", "repeated")
+    is_stale = tried.verdict in ("unchanged", "repeated", "unusable")
     memory.stale[run.path] = memory.stale[run.path] + 1 if is_stale else 0
 
 
