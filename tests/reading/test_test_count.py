@@ -20,6 +20,7 @@ from headgate.reading.test_output import CountedTests, count_tests
         ("  5 passing (10ms)\n  1 pending\n", 6, 1),
         ("I skipped 3 skipped lines, 2 passed by\n", 0, 0),
         ("", 0, 0),
+        ("\n" * 300_000 + "=" * 300_000, 0, 0),  # and not after minutes
     ],
 )
 def test_what_runners_say(output: str, tests: int, left_out: int) -> None:

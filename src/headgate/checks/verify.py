@@ -171,13 +171,14 @@ class Verifier:
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
             return StepRun(step, log.name, started, self.now(), result, broken), f"{error}\n"
         verdict = self._judge(step, done)
+        counted = await asyncio.to_thread(count_tests, done.output)
         result = StepResult(
             name=step.name,
             passed=isinstance(verdict, Pass),
             exit_code=done.exit_code,
             timed_out=done.timed_out,
             seconds=round(done.seconds, 3),
-            tests=(counted := count_tests(done.output)).tests,
+            tests=counted.tests,
             left_out=counted.left_out,
         )
         ran = StepRun(step, log.name, started, self.now(), result, verdict)

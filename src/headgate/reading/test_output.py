@@ -271,14 +271,15 @@ _RUNNERS = {
 
 _CLOSING = regex(
     r"""
-    ^[=\s]*\d+\ [a-z][a-z0-9, ]*\ in\ \d[\d.]*s\b.*$        # pytest
-    | ^Ran\ \d+\ tests?\ in\ .*$ | ^(?:OK|FAILED)\ \(.*\)$  # unittest
-    | ^\s*Tests:?\s+\d+\ .*$                               # jest, vitest
-    | ^test\ result:\ .*$                                   # cargo
-    | ^\s*\d+\ (?:passing|failing|pending)\b.*$              # mocha
+    [=\ ]*\d+\ [a-z][a-z0-9, ]*\ in\ \d[\d.]*s\b          # pytest
+    | Ran\ \d+\ tests?\ in\  | (?:OK|FAILED)\ \(.*\)$     # unittest
+    | \ *Tests:?\ +\d+\                                   # jest, vitest
+    | test\ result:\                                       # cargo
+    | \ *\d+\ (?:passing|failing|pending)\b                # mocha
     """,
-    re.MULTILINE | re.VERBOSE,
+    re.VERBOSE,
 )
+"""How a line begins that closes a run. Lines are matched one at a time, as commands print what they like."""
 _COUNTED = regex(
     r"(?P<run>\d+) (?:passed|failed|errors?|xpassed|passing|failing)\b|Ran (?P<ran>\d+) tests?"
     r"|(?P<out>\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b"
@@ -297,7 +298,7 @@ class CountedTests:
 
 def count_tests(output: str) -> CountedTests:
     """How many tests there were, and how many were left out."""
-    closing = "\n".join(found[0] for found in _CLOSING.finditer("\n".join(plain_lines(output))))
+    closing = "\n".join(filter(_CLOSING.match, plain_lines(output)))
     counted = list(_COUNTED.finditer(closing))
     tests = sum(int(found["run"] or found["ran"] or found["out"]) for found in counted)
     left_out = sum(int(found["out"] or 0) for found in counted)
