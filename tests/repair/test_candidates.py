@@ -154,7 +154,7 @@ def test_when_a_stage_is_left_or_not_entered(
         ([LONG.replace("1:", "2:")], ["failed", "repeated", "repeated"]),
     ],
 )
-def test_a_stage_is_left_when_answers_bring_nothing_new(
+def test_a_stage_is_left_after_useless_answers(
     tmp_path: Path, answers: list[str], verdicts: list[str]
 ) -> None:
     flow = (

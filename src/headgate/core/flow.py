@@ -48,7 +48,7 @@ class Candidates(Data):
     cut_off: int = Field(0, ge=0)
     """Leave the stage after so many answers that were cut off at `max_tokens`; 0: never."""
     stale: int = Field(0, ge=0)
-    """Leave the stage after so many answers in a row that are unusable or nothing new; 0: never."""
+    """Leave the stage after so many answers in a row that are unusable, unchanged or repeated; 0: never."""
     temperature: float | None = Field(None, ge=0)
     """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)

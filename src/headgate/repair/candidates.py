@@ -104,7 +104,7 @@ async def _try(run: StageRun, question: Question, reply: Reply) -> None:
 
 
 def _keep_in_mind(run: StageRun, tried: CandidateTried) -> None:
-    """That a question was asked, and whether its answer brought something new."""
+    """Notes that a question was asked, and whether its answer was useless."""
     memory = memory_of(run.job)
     memory.asked.setdefault(question_key(run.stage, tried.place), run.stage.id)
     is_stale = tried.verdict in ("unchanged", "repeated", "unusable")
@@ -217,9 +217,7 @@ async def answer(run: StageRun) -> StageEnd:
             told = f"{settings.cut_off} replies cut off at the length limit"
             return StageEnd(Decision(ends, "retry_exhaustion", told))
         if settings.stale and memory.stale[run.path] >= settings.stale:
-            return StageEnd(
-                Decision(ends, "retry_exhaustion", f"{settings.stale} answers brought nothing new")
-            )
+            return StageEnd(Decision(ends, "retry_exhaustion", f"{settings.stale} useless answers in a row"))
         if end := await take_step(run, take_candidate):
             return end
     return StageEnd(OUTRUN)

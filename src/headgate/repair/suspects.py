@@ -91,7 +91,7 @@ class RepairMemory:
     cut_off: Counter[str] = field(default_factory=Counter)
     """How many answers were cut off at their length limit, by the path of the attempt."""
     stale: Counter[str] = field(default_factory=Counter)
-    """How many answers in a row brought nothing new, by the path of the attempt."""
+    """How many answers in a row were useless, by the path of the attempt."""
     unjudged: dict[str, Message] = field(default_factory=dict)
     """After a crash: answers that had not been tried yet, by the path of the attempt."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
