@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import UnchangedTree
 from pydantic import BaseModel
 
 from headgate.core.events import Body, ToolFinished, ToolStarted
@@ -24,6 +23,7 @@ from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
+from headgate.library.surroundings import NoTree
 from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job, Tree
@@ -113,7 +113,7 @@ async def answer_of(store: Store, called: Tool, tree: Tree | None = None) -> Mes
     """What the model was answered by a tool, in a task that then ended well."""
     model, log = CallsOnce(called.name), TaskLog(store, Bus(), TASK, time.time)
     disk = DiskWorkspace(store.path.parent / "repo")
-    job = make_job(store, model, [called], log, tree or UnchangedTree(), disk)
+    job = make_job(store, model, [called], log, tree or NoTree(), disk)
     assert await run_flow(job) == DONE
     return model.answers[0]
 
@@ -188,7 +188,7 @@ async def test_a_tool_returns_text_or_data(store: Store, result: object, shown: 
 
 
 async def test_a_failure_of_the_runtime_in_a_port_is_no_failure_of_the_tool(store: Store) -> None:
-    class BrokenTree(UnchangedTree):
+    class BrokenTree(NoTree):
         async def mark(self) -> str:
             raise OSError("no space left")
 

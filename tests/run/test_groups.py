@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from fakes import UnchangedTree
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +32,7 @@ from headgate.core.task import Constraints, Task
 from headgate.engine.engine import Engine
 from headgate.engine.resolved import FlowParts
 from headgate.errors import ConfigError
+from headgate.library.surroundings import NoTree
 from headgate.models.scripted import ScriptedModel
 from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
@@ -110,7 +110,7 @@ def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: 
             workspace=DiskWorkspace(store.path.parent / "repo"), save_output=lambda text: "saved"
         ),
         verifier=None,
-        tree=UnchangedTree(),
+        tree=NoTree(),
         redact=lambda text: text,
         now=time.time,
         sleep=no_sleep,

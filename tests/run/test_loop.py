@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from fakes import UnchangedTree
 
 from headgate.core.events import Note, ReplyFailed, TaskStatusGiven, ToolFinished
 from headgate.core.flow import Flow, Stage
@@ -20,6 +19,7 @@ from headgate.core.short_form import expand_flow
 from headgate.core.task import Constraints, Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import CallUnknown
+from headgate.library.surroundings import NoTree
 from headgate.models.scripted import ScriptedModel
 from headgate.run.first_messages import opening_message
 from headgate.run.flow import run_flow
@@ -86,7 +86,7 @@ def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: 
         tools={tool.name: tool for tool in (ls, read_file)},
         context=ToolContext(workspace=DiskWorkspace(repo), save_output=lambda text: "saved"),
         verifier=None,
-        tree=UnchangedTree(),
+        tree=NoTree(),
         redact=lambda text: text,
         now=time.time,
         sleep=no_sleep,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import UnchangedTree
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core.events import PersonSpoke, ReplyFailed
@@ -22,6 +21,7 @@ from headgate.core.state import fold
 from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ModelUnavailable
+from headgate.library.surroundings import NoTree
 from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -111,7 +111,7 @@ def make_job(store: Store, flow: Flow, model: Any, appending: Any = None, **fiel
         "tools": {tool.name: tool for tool in (ls, read_file)},
         "context": ToolContext(workspace=DiskWorkspace(repo), save_output=lambda text: "saved"),
         "verifier": None,
-        "tree": UnchangedTree(),
+        "tree": NoTree(),
         "redact": lambda text: text.replace("hunter2", "[redacted]"),
         "now": time.time,
         "sleep": no_sleep,

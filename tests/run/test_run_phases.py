@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from fakes import UnchangedTree
 
 from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
@@ -18,6 +17,7 @@ from headgate.core.short_form import expand_flow
 from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.library.surroundings import NoTree
 from headgate.models.scripted import ScriptedModel
 from headgate.run.attempts import complete_stage
 from headgate.run.job import Job
@@ -312,7 +312,7 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
         tools={tool.name: tool for tool in (ls, read_file)},
         context=ToolContext(workspace=DiskWorkspace(repo), save_output=lambda text: "saved"),
         verifier=None,
-        tree=UnchangedTree(),
+        tree=NoTree(),
         redact=lambda text: text.replace("hunter2", "[secret]"),
         now=time.time,
         sleep=no_sleep,
