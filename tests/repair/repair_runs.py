@@ -11,7 +11,8 @@ from typing import Any
 from crashing_store import fresh_store
 from headgate import repair, run
 from headgate.checks.verify import AfterStep, Verification, Verifier, stop
-from headgate.core.flow import Flow
+from headgate.core.flow import Flow, Stage
+from headgate.core.knobs import Budget
 from headgate.core.messages import Model
 from headgate.core.rules import Decision, Pass
 from headgate.core.settings import ModelSettings, VerifyStep
@@ -47,6 +48,19 @@ class IsFree(unittest.TestCase):
         self.assertFalse(is_free(4, 5))
 """
 """A small program, the small change that corrects it, and its tests: two of them fail."""
+
+
+def mutate_flow(prompt: str = "", **settings: object) -> Flow:
+    """One stage that tries small changes, however slow the machine is."""
+    changes = Stage(
+        id="changes",
+        when="suspects",
+        kind="mutate",
+        prompt=prompt,
+        settings={"slow": 60.0, "longest": 60.0, **settings},
+        budget=Budget(turns=1, retries=0, exhausted="fail"),
+    )
+    return Flow(name="changes", begin="verify", stages=(changes,), checks={"verify": True})
 
 
 @dataclass(frozen=True, slots=True)

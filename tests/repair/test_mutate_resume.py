@@ -5,30 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from repair_runs import MUTATED, SOURCE, TEST, Case
+from repair_runs import MUTATED, SOURCE, TEST, Case, mutate_flow
 
 from crashing_store import Crash, CrashingStore
 from headgate.core.events import CandidateTried, ToolFinished, ToolStarted
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 
-FLOW = Flow(
-    name="changes",
-    begin="verify",
-    stages=(
-        Stage(
-            id="changes",
-            when="suspects",
-            kind="mutate",
-            prompt="Which? {changes}",
-            settings={"trials": 4, "slow": 60.0, "longest": 60.0},
-            budget=Budget(turns=1, retries=0, exhausted="fail"),
-        ),
-    ),
-    checks={"verify": True},
-)
+FLOW = mutate_flow("Which? {changes}", trials=4)
 
 
 @dataclass

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from repair_runs import Case
+from repair_runs import Case, mutate_flow
 
 from headgate.core.events import CandidateTried
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget
 from headgate.core.messages import Reply, Request
 from headgate.core.rules import Decision
 from headgate.engine.tree import TaskTree
@@ -58,20 +56,6 @@ def test_smaller(one, other):
 def test_larger(one, other):
     assert larger(one, other) == sorted([one, other])[1]
 """
-MUTATE = Flow(
-    name="changes",
-    begin="verify",
-    stages=(
-        Stage(
-            id="changes",
-            when="suspects",
-            kind="mutate",
-            settings={"slow": 60.0, "longest": 60.0},
-            budget=Budget(turns=1, retries=0, exhausted="fail"),
-        ),
-    ),
-    checks={"verify": True},
-)
 
 
 class Silent:
@@ -84,7 +68,7 @@ class Silent:
 
 
 def case_of(files: dict[str, str], check: str = PYTEST) -> Case:
-    return Case(MUTATE, files, check, lambda store: Silent())
+    return Case(mutate_flow(), files, check, lambda store: Silent())
 
 
 def body(text: str) -> tuple[FileChange, ...]:
