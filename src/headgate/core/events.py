@@ -4,6 +4,7 @@ Events are small and stay for ever. What a model wrote or read (prompts, replies
 `content`, kept beside it while the task runs and deleted with the conversation; no fold needs it afterwards.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.phases import Mover
 from headgate.core.settings import Data, ModelSettings
 from headgate.core.task import Constraints, TaskState
+from headgate.core.text import shorten
 from headgate.errors import ReplyInvalid
 
 
@@ -472,6 +474,19 @@ class StageCompacted(Spending):
     """How often that model was asked. What it cost counts, also if its answers could not be used."""
 
 
+FAILING_SHOWN = 240
+"""What is shown of a failing test's line."""
+
+
+def say_failed(failing: Sequence[str], reason: str) -> str:
+    """A failed verification in one sentence for people: the first failing test with its error and how many
+    more there are, or the reason where no test is known."""
+    if not failing:
+        return reason
+    more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
+    return f"{shorten(' '.join(failing[0].split()), FAILING_SHOWN)}{more}"
+
+
 class StepResult(Body):
     """One verification step."""
 
@@ -527,6 +542,11 @@ class VerifyFinished(Body):
     """The git tree that the run left, where whose changes are whose is recorded and the run changed files."""
     put_back: tuple[str, ...] = ()
     """What a person should know of files that configure the task: they were changed, and were put back."""
+
+    @property
+    def sentence(self) -> str:
+        """Why it failed, for people: the first failing test by name, or else the step that failed."""
+        return say_failed(self.failing, self.reason)
 
 
 class BaselineVerified(Body):

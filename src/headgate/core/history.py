@@ -27,6 +27,11 @@ class Failure:
     tree_after: str = ""
     """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
 
+    @property
+    def sentence(self) -> str:
+        """Why it failed, for people: the first failing test by name, or else the step that failed."""
+        return ev.say_failed(self.failing, self.reason)
+
 
 @dataclass
 class WorkSinceFailure:

@@ -143,7 +143,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.VerifyStarted(opening=True) as body:
             return f"Running the check first ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(opening=True) as body:
-            return "It passes" if body.passed else f"It fails: {_failing(body)}"
+            return "It passes" if body.passed else f"It fails: {body.sentence}"
         case ev.SuspectsFound(unfit=unfit) if unfit:
             return f"Cannot try out answers: {unfit}"
         case ev.SuspectsFound() as body if body.functions or body.files:
@@ -160,7 +160,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests for the model ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(asked=True) as body:
-            return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
+            return "The tests pass" if body.passed else f"The tests fail: {body.sentence}"
         case ev.VerifyStarted() as body:
             return f"Running verification ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(passed=True, forgiven=forgiven) if forgiven:
@@ -168,7 +168,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:
-            return f"Verification failed: {body.reason}"
+            return f"Verification failed: {body.sentence}"
         case ev.ReplanStarted():
             return "Replanning..."
         case ev.ProposalMade(files_changed=()):
@@ -262,11 +262,6 @@ def _finding(state: State) -> str:
 def _run(run_id: str, state: State) -> str:
     """A run by its number in this task: people compare two of them, and look up an id only for its log."""
     return f"run {state.run_ids.index(run_id) + 1}" if run_id in state.run_ids else run_id
-
-
-def _failing(body: ev.VerifyFinished) -> str:
-    more = f" (and {len(body.failing) - 1} more)" if len(body.failing) > 1 else ""
-    return f"{_words(body.failing[0])}{more}" if body.failing else body.reason
 
 
 def _count(number: int, what: str) -> str:
