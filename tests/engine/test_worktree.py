@@ -17,6 +17,7 @@ from headgate.core.settings import VerifyStep
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.engine.followed import find_followed
 from headgate.engine.merging import Merged, MergeProgress
 from headgate.engine.rewriting import Overlap
 from headgate.engine.undo import Undone
@@ -98,6 +99,44 @@ async def test_an_overlap_changes_nothing_and_the_worktree_stays(bench: Bench) -
     assert not (bench.repo / ".headgate/worktrees/t1").exists()
     with pytest.raises(ConfigError, match="no worktree any more"):
         await bench.engine.abort("t1")
+
+
+async def test_what_was_discarded_is_not_applied(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), worktree=True)
+    await bench.engine.abort("t1")
+    before = bench.files()
+    assert report_of(bench).discarded
+    for ask in (bench.engine.merge, bench.engine.undo):
+        with pytest.raises(ConfigError, match="Task t1 was discarded: headgate diff t1 | git apply"):
+            await ask("t1")
+    assert bench.files() == before
+    assert not report_of(bench).merged
+    assert b"+new" in bench.engine.diff("t1")
+
+
+async def test_what_was_applied_cannot_be_discarded_or_applied_again(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    await merge(bench)
+    assert not report_of(bench).discarded
+    with pytest.raises(ConfigError, match="no worktree any more"):
+        await bench.engine.abort("t1")
+    await bench.engine.undo("t1")
+    with pytest.raises(ConfigError, match="is undone"):
+        await bench.engine.merge("t1")
+    with pytest.raises(ConfigError, match="no worktree any more"):
+        await bench.engine.abort("t1")
+    assert "new.txt" not in bench.files()
+
+
+async def test_a_follow_up_is_told_that_the_changes_were_discarded(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    await bench.engine.abort("t1")
+    row = bench.engine.store.task("t1")
+    assert row is not None
+    after = row.task.model_copy(update={"id": "t2", "follows": "t1"})
+    followed = await find_followed(bench.engine.store, bench.repo, after)
+    assert followed is not None
+    assert followed.ending.endswith("The user discarded its changes: the working tree does not contain them.")
 
 
 async def test_a_commit_is_made_with_a_message_from_the_report(tmp_path: Path) -> None:

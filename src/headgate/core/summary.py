@@ -107,6 +107,11 @@ def say_merged(verified: bool | None, reason: str) -> str:
     return f"{where}, but verification failed there: {why}." if why else f"{where}, not verified there."
 
 
+def say_discarded(task: str) -> str:
+    """What is left of a task whose worktree was discarded."""
+    return f"Task {task} was discarded: headgate diff {task} | git apply writes its changes to your own tree."
+
+
 def say_unread(lines: Sequence[str]) -> str:
     """What a person said and no model has read, in a sentence."""
     words = [shorten(" ".join(line.split()), UNREAD_CHARS).rstrip(".") for line in lines[:MOST_LEFT]]
