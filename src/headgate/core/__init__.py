@@ -256,6 +256,7 @@ from headgate.core.settings import (
     Timeouts,
     ToolTransport,
     VerifyStep,
+    WorktreeSettings,
     over_limit,
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order

@@ -246,7 +246,11 @@ def build_sandbox(
     repo, home, environ = Path(os.path.realpath(folder.tree)), Path(os.path.realpath(Path.home())), os.environ
     venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
     allowed, for_steps = config.commands, scratch is None
+    linked = linked_folders(folder, config)
     secrets = SecretScan(repo, secret_patterns(config)).look().hidden if for_steps else ()
+    # The scan of a task's worktree follows no links.
+    named = () if for_steps or not linked else SecretScan(folder.repo, secret_patterns(config)).look().hidden
+    secrets_linked = [path for path in named if any(path.is_relative_to(one) for one in linked)]
     memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
     return Sandbox(
         bubblewrap,
@@ -258,10 +262,14 @@ def build_sandbox(
             *(Path(os.path.realpath(place)) for place in (git_folder(repo), common_folder(repo))),
             folder.outputs,
             *map(_expanded, allowed.read),
-            *linked_folders(folder, config),
+            *linked,
             *secrets,
         ),
-        hidden=(repo / OWN_FOLDER, *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe))),
+        hidden=(
+            repo / OWN_FOLDER,
+            *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe)),
+            *secrets_linked,
+        ),
         toolchain=toolchain_paths(home, environ, venvs),
         caches=cache_paths(home),
         writes_caches=for_steps,
