@@ -261,6 +261,7 @@ from headgate.core.settings import (
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
+from headgate.core.spared_tests import SparedTests, find_spared_tests, spared_by_task
 from headgate.core.spending import Accounts, UsageLine, say_cost, say_money, say_usage, usage_table
 from headgate.core.stage_summary import (
     StageRecord,

@@ -80,6 +80,8 @@ def write_summary(
         lines.append("No file was changed.")
     if after_review:
         lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
+    if tests := state.config.get("protect_tests"):
+        lines.append(f"Protected from changes: {tests} tests.")
     if not_in_diff:
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:

@@ -6,13 +6,14 @@ A monorepo's package is taken as the configuration has it: `resolve_package` has
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
-from headgate.core import OWN_FOLDER, Guard, Task, show_path
+from headgate.core import OWN_FOLDER, Guard, Task, show_path, spared_by_task
 from headgate.engine.worktree import linked_folders
 from headgate.errors import HeadgateError
 from headgate.process import (
@@ -111,10 +112,28 @@ def secret_patterns(config: Config) -> tuple[str, ...]:
 def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundaries:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
     boundaries = (*config.boundaries, *task.constraints.boundaries)
+    spared, loose = spared_by_task(task.request, task.constraints, config.boundaries)
+    if task.protect_tests == "off":
+        spared = ()
     if not boundaries:
-        return ResolvedBoundaries(())
+        return ResolvedBoundaries((), unenforced=loose, spared=spared)
     files = list(walk_files(ConfinedTree(repo), "", lambda path: True))
-    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), PatternPresence(repo, files))
+    found = resolve_boundaries(
+        boundaries, files, spellings_of(repo, os.environ), PatternPresence(repo, files)
+    )
+    prose = (
+        *(text for text in found.unenforced if text not in spared),
+        *(text for text in loose if text not in boundaries),
+    )
+    return replace(found, unenforced=prose, spared=spared)
+
+
+def with_spared_tests(config: Config, task: Task) -> Config:
+    """The configuration of a task whose own words may forbid changing the tests."""
+    if config.protect_tests != "off" or task.protect_tests == "off":
+        return config
+    spared = spared_by_task(task.request, task.constraints, config.boundaries)
+    return config.model_copy(update={"protect_tests": "existing"}) if spared.binding else config
 
 
 def protected_tests(
