@@ -55,7 +55,7 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    rest = line.removeprefix("Stuck: ").removeprefix("Not verified: ")
+    rest = line.removeprefix("Stuck: ").removeprefix("No file was changed. ").removeprefix("Not verified: ")
     return f"{rest[:1].upper()}{rest[1:]}"
 
 
