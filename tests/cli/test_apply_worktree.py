@@ -55,6 +55,21 @@ def test_a_failure_is_exit_code_1_and_the_changes_stay(committed: Path) -> None:
     assert "verification failed there" not in headgate(committed, "show", "t1").stdout
 
 
+def test_what_was_discarded_is_refused_with_exit_code_2(committed: Path) -> None:
+    assert headgate(committed, "abort", "t1").returncode == 0
+    done = headgate(committed, "apply", "t1")
+    assert (done.returncode, done.stdout) == (2, "")
+    told = "Task t1 was discarded: headgate diff t1 | git apply writes its changes to your own tree."
+    assert told in " ".join(done.stderr.split())
+    assert not (committed / "new.txt").exists()
+    shown = " ".join(headgate(committed, "show", "t1").stdout.split())
+    assert told in shown
+    assert "headgate apply" not in shown
+    diff = headgate(committed, "diff", "t1").stdout
+    subprocess.run(["git", "-C", str(committed), "apply"], input=diff, text=True, check=True)
+    assert (committed / "new.txt").exists()
+
+
 def test_a_step_that_cannot_be_run_is_exit_code_3(committed: Path) -> None:
     sandbox = committed.parent / "config" / "headgate" / "config.yaml"
     sandbox.write_text("sandbox: off\napprovals: never\n")

@@ -17,10 +17,12 @@ from headgate.core.settings import VerifyStep
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.engine.followed import find_followed
 from headgate.engine.merging import Merged, MergeProgress
 from headgate.engine.rewriting import Overlap
 from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
+from headgate.process import NoSandbox, find_bubblewrap
 from headgate.store.changes import Draft
 from headgate.workspace.overlay import decode_changes
 
@@ -98,6 +100,44 @@ async def test_an_overlap_changes_nothing_and_the_worktree_stays(bench: Bench) -
     assert not (bench.repo / ".headgate/worktrees/t1").exists()
     with pytest.raises(ConfigError, match="no worktree any more"):
         await bench.engine.abort("t1")
+
+
+async def test_what_was_discarded_is_not_applied(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), worktree=True)
+    await bench.engine.abort("t1")
+    before = bench.files()
+    assert report_of(bench).discarded
+    for ask in (bench.engine.merge, bench.engine.undo):
+        with pytest.raises(ConfigError, match="Task t1 was discarded: headgate diff"):
+            await ask("t1")
+    assert bench.files() == before
+    assert not report_of(bench).merged
+    assert b"+new" in bench.engine.diff("t1")
+
+
+async def test_what_was_applied_cannot_be_discarded_or_applied_again(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    await merge(bench)
+    assert not report_of(bench).discarded
+    with pytest.raises(ConfigError, match="no worktree any more"):
+        await bench.engine.abort("t1")
+    await bench.engine.undo("t1")
+    with pytest.raises(ConfigError, match="is undone"):
+        await bench.engine.merge("t1")
+    with pytest.raises(ConfigError, match="no worktree any more"):
+        await bench.engine.abort("t1")
+    assert "new.txt" not in bench.files()
+
+
+async def test_a_follow_up_is_told_that_the_changes_were_discarded(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    await bench.engine.abort("t1")
+    row = bench.engine.store.task("t1")
+    assert row is not None
+    after = row.task.model_copy(update={"id": "t2", "follows": "t1"})
+    followed = await find_followed(bench.engine.store, bench.repo, after)
+    assert followed is not None
+    assert followed.ending.endswith("The user discarded its changes: the working tree does not contain them.")
 
 
 async def test_a_commit_is_made_with_a_message_from_the_report(tmp_path: Path) -> None:
@@ -241,6 +281,43 @@ async def test_folders_that_git_ignores_are_linked(tmp_path: Path) -> None:
     assert (bench.repo / report.worktree / "copy.js").read_text() == "1\n"
     assert (await merge(bench)).worktree == ""
     assert bench.text("node_modules/pkg/index.js") == "1\n"
+    bench.engine.store.close()
+
+
+async def test_what_leads_out_of_the_repository_is_not_linked(tmp_path: Path) -> None:
+    """Also where the link appears after the configuration was read, or only in what is committed."""
+    (tmp_path / "home" / "notes").mkdir(parents=True)
+    (tmp_path / "home" / "notes" / "data").write_text("PRIVATE\n")
+    bench = make_bench(tmp_path, "worktree: {link: [vendor/notes, lib/notes, .git/info]}\n")
+    bench.put(".gitignore", "notes\n/vendor\n")
+    (bench.repo / "lib").symlink_to(tmp_path / "home")
+    git(bench.repo, "add", "-A")
+    git(bench.repo, "commit", "-qm", "more")
+    (bench.repo / "lib").unlink()
+    bench.put("lib/notes/data", "mine\n")
+    (bench.repo / "vendor").symlink_to(tmp_path / "home")
+    report = await bench.run(
+        shell(f"mkdir vendor; ln -s {tmp_path}/home/notes vendor/notes"),
+        shell("cat vendor/notes/data lib/notes/data > out.txt; true"),
+        worktree=True,
+    )
+    told = "vendor/notes is not linked into the worktree: it leads out of the repository."
+    assert [line for line in report.warnings if "vendor" in line] == [told.rstrip(".")]
+    assert not any(path.is_symlink() for path in (tmp_path / "home" / "notes").iterdir())
+    text = (bench.repo / report.worktree / "out.txt").read_text()
+    assert "PRIVATE" not in text
+    bench.engine.store.close()
+
+
+@pytest.mark.skipif(isinstance(find_bubblewrap(os.environ["PATH"]), NoSandbox), reason="needs a sandbox")
+async def test_secrets_in_linked_folders_are_hidden_from_commands(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, "worktree: {link: [local]}\n")
+    bench.put(".gitignore", "local/\n")
+    bench.put("local/deep/.env", "TOKEN=PRIVATE\n")
+    bench.put("local/data", "data\n")
+    git(bench.repo, "commit", "-qam", "more")
+    report = await bench.run(shell("cat local/data local/deep/.e* > out.txt; true"), worktree=True)
+    assert (bench.repo / report.worktree / "out.txt").read_text() == "data\n"
     bench.engine.store.close()
 
 

@@ -313,6 +313,36 @@ def test_links_with_the_names_of_tests(mode: Mode, tmp_path: Path) -> None:
     assert all(map(tests.enters, ("qa", "qa/data")))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_links_among_the_tests(mode: Mode, tmp_path: Path) -> None:
+    for folder in ("tests", "data/deep", "lib", "raw"):
+        (tmp_path / folder).mkdir(parents=True)
+    links = {
+        "tests/in": "../data",
+        "tests/lib": "../lib",
+        "tests/one.json": "../way/one.json",
+        "tests/helper.py": "../lib/helper.py",
+        "tests/up": "..",
+        "tests/circle": "../circle",
+        "circle": "tests/circle",
+        "tests/out": "/etc/hostname",
+        "tests/taken": "../work.txt",
+        "way": "raw",
+        "data/deep/two.json": "../../raw/two.json",
+        "other.json": "raw/three.json",
+    }
+    files = ("lib/a.py", "lib/a.json", "lib/helper.py", "raw/one.json", "raw/two.json", "raw/three.json")
+    for path in (*files, "data/in.json", "work.txt", "app.py"):
+        (tmp_path / path).write_text("")
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(target)
+    start = StartFiles((*files, *links, "data/in.json", "work.txt", "app.py"))
+    tests = ProtectedTests(mode, lambda: start, [], "", tmp_path, paths=["!work.txt"])
+    free = {path for path in start.files if not tests.covers(path)}
+    assert free == {"lib/a.py", "raw/three.json", "other.json", "work.txt", "app.py", "circle"}
+    assert tests.covers("data/new.json") == (mode == "all")
+
+
 def test_settings_of_tools_and_files_that_say_how_to_build() -> None:
     files = ("pom.xml", ".npmrc", "web/package.json", "src/a.c")
     new = (

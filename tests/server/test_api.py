@@ -203,6 +203,27 @@ async def test_a_worktree_is_applied_or_discarded(tmp_path: Path) -> None:
         assert "Its changes are in your own tree, not verified there." in await server.page("/tasks/t1")
         assert 'id="undo-t1"' in await server.page("/tasks/t1")
         assert (await server.ask("POST", "/api/tasks/t1/abort"))[0] == 409
+        assert (await server.ask("POST", "/api/tasks/t1/apply"))[0] == 409
+
+
+async def test_a_worktree_that_was_discarded_is_not_applied(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
+    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
+    async with serving(repo, ScriptedModel.load(script)) as server:
+        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
+        await server.until("t1", "SUCCESS")
+        assert (await server.ask("POST", "/api/tasks/t1/abort"))[1]["outcome"] == "aborted"
+        status, problem = await server.ask("POST", "/api/tasks/t1/apply")
+        assert (status, problem["detail"].startswith("Task t1 was discarded")) == (409, True)
+        assert not (repo / "hello.txt").exists()
+        assert (await server.ask("POST", "/api/tasks/t1/abort"))[0] == 409
+        assert (await server.ask("POST", "/api/tasks/t1/undo"))[0] == 409
+        shown = await server.page("/tasks/t1")
+        assert "Its worktree was discarded" in shown
+        assert 'id="apply-t1"' not in shown
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -3,6 +3,7 @@
 from headgate.checks.registry import Check, Facts, registry_of
 from headgate.checks.scope import DIFF_SCOPE, TESTS_TOUCHED
 from headgate.checks.stage_checks import (
+    CHANGE_OR_ANSWER,
     CODE_CHANGED,
     FILES_READ,
     NAMED_FILES,
@@ -35,6 +36,7 @@ CHECKS = registry_of(
     TASKS_ENDED_CHECK,
     RECIPE_COMPLETE,
     CODE_CHANGED,
+    CHANGE_OR_ANSWER,
     DIFF_SCOPE,
     TESTS_TOUCHED,
     TESTS_WEAKENED,

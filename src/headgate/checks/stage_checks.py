@@ -123,9 +123,10 @@ PLAN_WRITTEN = Check(
 
 
 async def _judge_change(facts: Facts, argument: int) -> Verdict:
+    refused = facts.attempt.refused_by["code_changed"]
     # In a part of the work, a change that an earlier part made says little; a model that insists is believed.
     if await facts.changed_files():
-        if facts.has_acted or facts.attempt.refused_by["code_changed"]:
+        if facts.has_acted or refused:
             return Pass()
         said = (
             "no file has been changed for these goals yet: make the change, or say again that none is needed"
@@ -134,7 +135,7 @@ async def _judge_change(facts: Facts, argument: int) -> Verdict:
     if not facts.is_question:
         return Fail("code_changed", "no file has been changed yet: make the change first")
     # A model that insists that a question needs no change is believed.
-    if facts.attempt.refused_by["code_changed"]:
+    if refused:
         return Pass()
     return Fail("code_changed", "no file has been changed yet: read the task again, and do what it asks for")
 
@@ -181,4 +182,29 @@ CODE_CHANGED = Check(
         said_done="without changing a file",
     ),
     _judge_change,
+)
+
+
+async def _judge_change_or_answer(facts: Facts, argument: int) -> Verdict:
+    refused = facts.attempt.refused_by[CHANGE_OR_ANSWER.name]
+    if refused >= argument or await facts.changed_files() or (refused and facts.is_question):
+        return Pass()
+    said = (
+        "make the change first" if not facts.is_question else "read the task again, and do what it asks for"
+    )
+    again = "; if it needs none, give your answer again" if refused else ""
+    return Fail(CHANGE_OR_ANSWER.name, f"no file has been changed yet: {said}{again}")
+
+
+CHANGE_OR_ANSWER = Check(
+    CheckSpec(
+        "change_or_answer",
+        "The task has changed at least one file. After so many refusals, what the model says is its answer.",
+        argument="count",
+        drawn="a file changed, or the answer given again after {}",
+        counted="refusal",
+        clause="no file was changed",
+        said_done="without changing a file",
+    ),
+    _judge_change_or_answer,
 )

@@ -16,6 +16,7 @@ from headgate.core import (
     last_summary,
     plain,
     say_cost,
+    say_discarded,
     say_merged,
     say_unread,
     say_usage,
@@ -134,6 +135,10 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     if report.undone:
         told = f"Task {report.task_id} was undone: its changes are not in the working tree."
         return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
+    if report.discarded:
+        lines.append(say_discarded(report.task_id))
+        again = f"headgate run --resume {report.task_id} tries again."
+        return lines if report.state == "SUCCESS" else [*lines, again]
     if report.merged:
         lines.append(say_merged(report.merge_verified, report.merge_reason))
     if report.worktree and report.state in FINAL_STATES:
@@ -229,7 +234,7 @@ def _cancelled(report: Report) -> str:
         return f"Task {report.task_id} was cancelled before it started."
     left = (
         f" Its changes stay in the working tree: {', '.join(report.files_changed)}."
-        if report.files_changed and not report.undone and not report.worktree
+        if report.files_changed and not report.undone and not (report.worktree or report.discarded)
         else ""
     )
     return f"Task {report.task_id} was cancelled.{left}"

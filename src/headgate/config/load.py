@@ -29,6 +29,7 @@ from headgate.config.schema import NO_MODEL, Access, Config
 from headgate.config.trust import check_trust
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
+from headgate.workspace import leads_out
 
 CONFIG_NAME = "agent.yaml"
 CONFIG_NAMES = (CONFIG_NAME, "agent.yml", "agent.json")
@@ -178,6 +179,10 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
                     ("shell_env", index),
                     f"a repository's file may not pass on {variable}; name it in {user_file}.",
                 )
+        for index, folder in enumerate(document.data.get("worktree", {}).get("link", ())):
+            if leads_out(repo, folder):
+                said = f"{folder} leads out of the repository: leave it out"
+                raise document.error(("worktree", "link", index), said)
         check_trust(document, layers[0].document.data if layers else {}, user_file)
         layers.append(Layer(document, True, repo / name))
     return layers

@@ -30,6 +30,7 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.patterns import regex
 from headgate.protect import DEFAULT_SECRETS, SecretNames
+from headgate.workspace import leads_out
 
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
 """What conditions of steps may look at besides results."""
@@ -63,7 +64,7 @@ def recipe_files(repo: Path, folders: Iterable[str]) -> Iterator[str]:
 
 def _named_folder(repo: Path, name: str) -> Path:
     folder = repo / name
-    if not folder.resolve().is_relative_to(repo.resolve()):
+    if leads_out(repo, name):
         raise ConfigError(f"The setting recipes: {show_path(name)} points outside the repository.")
     if not folder.is_dir():
         raise ConfigError(f"The setting recipes: there is no folder {show_path(name)}.")
@@ -85,7 +86,7 @@ def _in_folder(folder: Path, repo: Path, known: FlowNames, secrets: SecretNames)
     for path in sorted(folder.iterdir()):
         if path.name.endswith(FLOW_SUFFIXES):
             shown = path.relative_to(repo).as_posix() if path.is_relative_to(repo) else str(path)
-            if not path.resolve().is_relative_to(folder.resolve()):
+            if leads_out(folder, path.name):
                 raise ConfigError(f"{shown} is a link that leads out of its folder: put the recipe there.")
             if not re.fullmatch(RECIPE_NAME, path.stem):
                 raise ConfigError(

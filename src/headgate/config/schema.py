@@ -29,6 +29,7 @@ from headgate.core import (
     Stage,
     ToolTransport,
     VerifyStep,
+    WorktreeSettings,
     free_id,
     is_openai_name,
     nearest,
@@ -243,13 +244,6 @@ class Verification(Settings):
     as well."""
     network: bool = True
     """Let the steps use the network."""
-
-
-class WorktreeSettings(Settings):
-    """What tasks find in a worktree of their own, besides what is committed."""
-
-    link: tuple[str, ...] = (".venv", "venv", "node_modules", "vendor/bundle")
-    """Folders that git ignores, linked from your own tree. Commands in a sandbox can only read them."""
 
 
 class CommandSettings(Settings):

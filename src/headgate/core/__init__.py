@@ -256,10 +256,12 @@ from headgate.core.settings import (
     Timeouts,
     ToolTransport,
     VerifyStep,
+    WorktreeSettings,
     over_limit,
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
+from headgate.core.spared_tests import SparedTests, find_spared_tests, spared_by_task
 from headgate.core.spending import Accounts, UsageLine, say_cost, say_money, say_usage, usage_table
 from headgate.core.stage_summary import (
     StageRecord,
@@ -273,7 +275,15 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import SHARED, WHY_NOT_IN_DIFF, last_summary, say_merged, say_unread, write_summary
+from headgate.core.summary import (
+    SHARED,
+    WHY_NOT_IN_DIFF,
+    last_summary,
+    say_discarded,
+    say_merged,
+    say_unread,
+    write_summary,
+)
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

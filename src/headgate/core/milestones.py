@@ -66,7 +66,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
     stage = state.nodes.get(event.path)
     match event.body:
         case ev.TaskStarted() as body:
-            bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
+            tests = body.config.get("protect_tests")
+            closed = [*body.boundaries, *([f"{tests} tests"] if tests else [])]
+            bounds = f"; boundaries: {', '.join(closed)}" if closed else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
             again = f"; retry of {tries_again}" if tries_again else ""
             again += f"; follow-up of {body.follows}" if body.follows else ""

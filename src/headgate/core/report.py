@@ -157,6 +157,8 @@ class Report(Data):
     """Its run."""
     undone: bool = False
     """Its changes were taken back with `headgate undo`; the diff is kept."""
+    discarded: bool = False
+    """Its worktree was removed with `headgate abort` before it was applied; the diff is kept."""
     diffstat: tuple[str, ...]
     """Lines added and removed, one file each."""
     conflicts: tuple[str, ...]
@@ -243,6 +245,7 @@ def build_report(state: State) -> Report:
         merge_reason=merge.reason if merge else "",
         merge_run=merge.run_id if merge else "",
         undone=state.undone,
+        discarded=bool(state.base and state.files_changed) and not (state.has_worktree or state.merged),
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
@@ -340,7 +343,7 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
         ("files changed", ", ".join(report.files_changed) or "none"),
         *([("worktree", f"{report.worktree}, branch {report.branch}")] if report.worktree else []),
         *([("commit", report.commit)] if report.commit else []),
-        *([("undone", "yes")] if report.undone else []),
+        *((name, "yes") for name in ("undone", "discarded") if getattr(report, name)),
         *([("memories saved", str(report.memories_saved))] if report.memories_saved else []),
         ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),

@@ -152,7 +152,7 @@ def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost
 
 def _inside(folder: str) -> str:
     if folder.startswith(("/", "~")) or not folder.strip("/.") or ".." in folder.split("/"):
-        raise ValueError("must be a folder in the repository, such as `skills`")
+        raise ValueError("must be a folder in the repository: a relative path without `..`")
     return folder.strip("/").removeprefix("./")
 
 
@@ -172,6 +172,14 @@ class SkillSettings(Settings):
         names = (self.folder, *self.folders)
         inside = [f"{package}/{name}" for name in names] if package else []
         return tuple(dict.fromkeys([*inside, *names]))
+
+
+class WorktreeSettings(Settings):
+    """What tasks find in a worktree of their own, besides what is committed."""
+
+    link: tuple[RepositoryFolder, ...] = (".venv", "venv", "node_modules", "vendor/bundle")
+    """Folders of the repository that git ignores, linked from your own tree. Commands in a sandbox can only
+    read them."""
 
 
 ScoutMode = Literal["rules", "llm", "off"]

@@ -32,6 +32,7 @@ WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
 
+UNCHANGED = "No file was changed."
 SHARED = "Also changed by somebody else meanwhile, which the diff cannot tell apart"
 
 
@@ -51,7 +52,11 @@ def write_summary(
         return ""  # what was attempted in a cancelled task is not documented
     answered = ending == "SUCCESS" and not files and bool(state.answer)
     said = "" if answered else last_summary(state)  # the answer is shown separately
-    headline = _headline(state, ending, reason, detail, answered)
+    headline = (
+        _success(state, bool(files), answered)
+        if ending == "SUCCESS"
+        else _headline(state, ending, reason, detail)
+    )
     lines = [headline]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
@@ -77,9 +82,11 @@ def write_summary(
     elif files:
         lines.append(f"Changed: {', '.join(files)}.")
     elif not _says_unchanged(headline):
-        lines.append("No file was changed.")
+        lines.append(UNCHANGED)
     if after_review:
         lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
+    if tests := state.config.get("protect_tests"):
+        lines.append(f"Protected from changes: {tests} tests.")
     if not_in_diff:
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:
@@ -105,6 +112,11 @@ def say_merged(verified: bool | None, reason: str) -> str:
         return f"{where}, and verified there."
     why = reason.rstrip(".")
     return f"{where}, but verification failed there: {why}." if why else f"{where}, not verified there."
+
+
+def say_discarded(task: str) -> str:
+    """What is left of a task whose worktree was discarded."""
+    return f"Task {task} was discarded: headgate diff {task} | git apply writes its changes to your own tree."
 
 
 def say_unread(lines: Sequence[str]) -> str:
@@ -220,7 +232,7 @@ def _last_said(state: State) -> StageState | None:
 
 
 def _says_unchanged(headline: str) -> bool:
-    return "no file was changed" in headline or "without changing a file" in headline
+    return UNCHANGED in headline or "no file was changed" in headline or "without changing a file" in headline
 
 
 def _say_source(state: State, headline: str) -> str:
@@ -242,17 +254,22 @@ def say_final_turns(state: State) -> str:
     )
 
 
-def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
+def _success(state: State, changed: bool, answered: bool) -> str:
+    """The first line of a success: whether anything was changed, and verified."""
+    unchanged = [] if changed else [UNCHANGED]
+    if state.passing_run:
+        return " ".join([*unchanged, f"Verified by {state.passing_run}."])
+    verifies = state.flow is None or state.flow.verifies
+    if answered and (not verifies or state.config.get("verification", {}).get("steps")):
+        return "Answered."
+    opening = ["Answered."] if answered else []
+    why = "no verification steps are configured" if verifies else "this flow has no verification"
+    return " ".join([*opening, *unchanged, f"Not verified: {why}."])
+
+
+def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
     clause = detail.rstrip(".")
     match ending:
-        case "SUCCESS" if state.passing_run:
-            return f"Verified by {state.passing_run}."
-        case "SUCCESS" if answered:
-            return "Answered."
-        case "SUCCESS":
-            flow_verifies = state.flow is None or state.flow.verifies
-            why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
-            return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
         case "STUCK" if reason.startswith("limit_"):

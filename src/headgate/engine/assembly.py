@@ -6,13 +6,14 @@ A monorepo's package is taken as the configuration has it: `resolve_package` has
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
-from headgate.core import OWN_FOLDER, Guard, Task, show_path
+from headgate.core import OWN_FOLDER, Guard, Task, show_path, spared_by_task
 from headgate.engine.worktree import linked_folders
 from headgate.errors import HeadgateError
 from headgate.process import (
@@ -111,10 +112,28 @@ def secret_patterns(config: Config) -> tuple[str, ...]:
 def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundaries:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
     boundaries = (*config.boundaries, *task.constraints.boundaries)
+    spared, loose = spared_by_task(task.request, task.constraints, config.boundaries)
+    if task.protect_tests == "off":
+        spared = ()
     if not boundaries:
-        return ResolvedBoundaries(())
+        return ResolvedBoundaries((), unenforced=loose, spared=spared)
     files = list(walk_files(ConfinedTree(repo), "", lambda path: True))
-    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), PatternPresence(repo, files))
+    found = resolve_boundaries(
+        boundaries, files, spellings_of(repo, os.environ), PatternPresence(repo, files)
+    )
+    prose = (
+        *(text for text in found.unenforced if text not in spared),
+        *(text for text in loose if text not in boundaries),
+    )
+    return replace(found, unenforced=prose, spared=spared)
+
+
+def with_spared_tests(config: Config, task: Task) -> Config:
+    """The configuration of a task whose own words may forbid changing the tests."""
+    if config.protect_tests != "off" or task.protect_tests == "off":
+        return config
+    spared = spared_by_task(task.request, task.constraints, config.boundaries)
+    return config.model_copy(update={"protect_tests": "existing"}) if spared.binding else config
 
 
 def protected_tests(
@@ -246,7 +265,11 @@ def build_sandbox(
     repo, home, environ = Path(os.path.realpath(folder.tree)), Path(os.path.realpath(Path.home())), os.environ
     venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
     allowed, for_steps = config.commands, scratch is None
+    linked = linked_folders(folder, config)
     secrets = SecretScan(repo, secret_patterns(config)).look().hidden if for_steps else ()
+    # The scan of a task's worktree follows no links.
+    named = () if for_steps or not linked else SecretScan(folder.repo, secret_patterns(config)).look().hidden
+    secrets_linked = [path for path in named if any(path.is_relative_to(one) for one in linked)]
     memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
     return Sandbox(
         bubblewrap,
@@ -258,10 +281,14 @@ def build_sandbox(
             *(Path(os.path.realpath(place)) for place in (git_folder(repo), common_folder(repo))),
             folder.outputs,
             *map(_expanded, allowed.read),
-            *linked_folders(folder, config),
+            *linked,
             *secrets,
         ),
-        hidden=(repo / OWN_FOLDER, *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe))),
+        hidden=(
+            repo / OWN_FOLDER,
+            *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe)),
+            *secrets_linked,
+        ),
         toolchain=toolchain_paths(home, environ, venvs),
         caches=cache_paths(home),
         writes_caches=for_steps,

@@ -37,6 +37,7 @@ from headgate.engine.assembly import (
     known_secrets,
     secret_patterns,
     task_boundaries,
+    with_spared_tests,
     without_secrets,
 )
 from headgate.engine.flow_models import open_models
@@ -247,7 +248,7 @@ class Execution:
             except (HeadgateError, OSError) as error:
                 return Decision("infra", "worktree_failed", str(error))
         # Tasks that came before this one may have moved or removed the package since it was submitted.
-        config = resolve_package(repo, resolved.config)
+        config = with_spared_tests(resolve_package(repo, resolved.config), task)
         self._keep_conversation = config.keep_conversations
         self._hides = hides_secrets(config.secret_files)
         parts = resolved.parts

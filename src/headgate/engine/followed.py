@@ -49,7 +49,9 @@ def _say_ending(row: TaskRow, state: State) -> str:
     if row.undone:
         return "The user took its changes back: the working tree does not contain them."
     left = " Its changes were left in the working tree; files may have changed since."
-    if state.base and not state.merged:
+    if build_report(state).discarded:
+        left = " The user discarded its changes: the working tree does not contain them."
+    elif state.base and not state.merged:
         left = " Its changes are in a worktree of its own: the working tree does not contain them."
     why = f" ({say_reason(state.reason)})"
     match row.state:

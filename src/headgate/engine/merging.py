@@ -15,6 +15,8 @@ from headgate.core import (
     State,
     VerifyStep,
     WorktreeRemoved,
+    build_report,
+    say_discarded,
     show_path,
 )
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
@@ -141,6 +143,8 @@ def _check(row: TaskRow, state: State) -> None:
         raise ConfigError(f"Task {name} is applied already: its changes are in your own tree.")
     if not state.files_changed:
         raise ConfigError(f"Task {name} changed no file: there is nothing to apply.")
+    if build_report(state).discarded:
+        raise ConfigError(say_discarded(name))
     if not state.end_tree:
         raise ConfigError(f"Task {name} left no diff: copy what you need from its worktree.")
 

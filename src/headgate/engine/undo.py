@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from headgate.core import FINAL_STATES, State, UndoStarted, show_path
+from headgate.core import FINAL_STATES, State, UndoStarted, build_report, say_discarded, show_path
 from headgate.engine.own_changes import own_differences, spans_of, whole_tree
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
@@ -61,6 +61,8 @@ def check_undoable(row: TaskRow, state: State) -> None:
         raise ConfigError(f"Task {name} is {row.state}: it can be undone when it has ended.")
     if not state.files_changed:
         raise ConfigError(f"Task {name} changed no file: there is nothing to undo.")
+    if build_report(state).discarded:
+        raise ConfigError(say_discarded(name))
     if state.base and not state.merged:
         raise ConfigError(
             f"Nothing of task {name} is in your own tree: it worked in a worktree, which"

@@ -15,7 +15,15 @@ from headgate.core import Options, Report, Task, parse_path
 from headgate.errors import ConfigError, HeadgateError
 from headgate.regular_files import make_own_folder, remove_own_folder
 from headgate.store import Folder
-from headgate.workspace import GitFailed, IgnoredPaths, git, run_git, without_filters
+from headgate.workspace import (
+    GitFailed,
+    IgnoredPaths,
+    git,
+    internal_name,
+    leads_out,
+    run_git,
+    without_filters,
+)
 
 BRANCHES = "headgate/"
 SECONDS = 600.0
@@ -124,7 +132,8 @@ def linked_folders(folder: Folder, config: Config) -> list[Path]:
     """What the links in a worktree lead to: commands may read it, and not change it."""
     if folder.tree == folder.repo:
         return []
-    sources = {name: Path(os.path.realpath(folder.repo / name)) for name in config.worktree.link}
+    names = [name for name in config.worktree.link if not leads_out(folder.repo, name)]
+    sources = {name: Path(os.path.realpath(folder.repo / name)) for name in names}
     return [
         source
         for name, source in sources.items()
@@ -137,10 +146,13 @@ def _link_folders(repo: Path, path: Path, names: Sequence[str]) -> Iterator[str]
     ignored = IgnoredPaths(repo)
     for name in names:
         source = repo / name
-        if not source.is_dir() or source.is_symlink() or os.path.lexists(path / name):
+        if not source.is_dir() or source.is_symlink() or os.path.lexists(path / name) or internal_name(name):
             continue
         if not ignored.directory(name):
             continue  # it is part of the repository
+        if any(leads_out(root, name) for root in (repo, path)):  # a link may be newer than the configuration
+            yield f"{name} is not linked into the worktree: it leads out of the repository."
+            continue
         if _is_installed_in_place(source, repo):
             yield (
                 f"{name} is not linked into the worktree: this repository is installed in it as editable,"

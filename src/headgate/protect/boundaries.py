@@ -41,10 +41,13 @@ class ResolvedBoundaries:
     """Prose that names no path here, or that may mean the opposite of the paths it names."""
     unmatched: tuple[str, ...] = ()
     """Patterns that are enforced, but match nothing that exists."""
+    spared: tuple[str, ...] = ()
+    """Sentences that protect the tests that exist."""
 
     def describe(self) -> tuple[str, ...]:
         """What a person should know who wrote these: what each was taken to mean, and the problems."""
         found = [f'Boundary "{text}": {", ".join(paths)}.' for text, paths in self.resolved]
+        found += [f'"{text.rstrip(".")}": no test that exists may be changed.' for text in self.spared]
         return (*found, *self.problems())
 
     def problems(self) -> tuple[str, ...]:

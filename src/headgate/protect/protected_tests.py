@@ -1,6 +1,5 @@
 """Tests that a task may not touch: the guard for tools, and what `ProtectedFiles` keeps from commands."""
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -11,6 +10,7 @@ from headgate.core import Access, Denial, show_path
 from headgate.patterns import regex
 from headgate.protect.given_tests import NamedTests, read_text
 from headgate.protect.guards import Boundaries
+from headgate.protect.linked_tests import LinkTargets, find_links
 from headgate.protect.restore import Change
 from headgate.protect.step_commands import StepFiles, read_steps
 from headgate.reading import (
@@ -94,6 +94,8 @@ class ProtectedTests:
                     f" {module}. Choose another name."
                 )
             kind = "is a test" if self._is_test(access.target) else "decides how the tests run"
+            if kind != "is a test" and self._is_linked(fold_case(access.target)):
+                kind = "is read by tests, which have a link to it"
             return Denial(f"{shown} {kind}: this task may not change it.")
         if self._covers_parts(access.target):
             changed = changed_settings(access.target, access.before, access.after)
@@ -163,6 +165,8 @@ class ProtectedTests:
         if self._is_program(place):
             return True
         start = self._start.by_fold.get(place)
+        if place in self._link_targets.present and self._is_linked(place):
+            return True
         if start is not None:
             if self._all and (is_build_file(start) or is_task_file(start)):
                 return True
@@ -241,8 +245,8 @@ class ProtectedTests:
         )
 
     def _is_linked(self, place: str) -> bool:
-        """Whether a path is what a link leads to that has the name of a test or a setting."""
-        return any(place == target or place.startswith(f"{target}/") for target in self._link_targets)
+        """Whether a path is what a link leads to that is among the tests or the settings."""
+        return self._link_targets.cover(place) and not self._paths.takes_back(place)
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test: by its name, because a step names it, or by the configuration."""
@@ -303,21 +307,18 @@ class ProtectedTests:
         return frozenset(found)
 
     @cached_property
-    def _link_targets(self) -> frozenset[str]:
-        """What links lead to that were there and matter by their own names, or because a step names them."""
-        if self._root is None:
-            return frozenset()
-        top = os.path.realpath(self._root)
-        found: set[str] = set()
-        for place, path in self._start.by_fold.items():
-            name = _split(path)[1]
-            matters = is_test(name) or is_runner_setting(name) or is_tool_setting(name) or is_task_file(name)
-            named = place in self._steps.tests.paths or place in self._steps.scripts
-            if (matters or named or self._paths.covers(path)) and Path(top, path).is_symlink():
-                target = os.path.realpath(f"{top}/{path}")
-                if target.startswith(f"{top}/") and not f"{top}/{path}".startswith(f"{target}/"):
-                    found.add(fold_case(target[len(top) + 1 :]))
-        return frozenset(found)
+    def _link_targets(self) -> LinkTargets:
+        """What links lead to that were there."""
+        root = self._root or Path()
+        links = find_links(root, self._start.files) if self._root else {}
+        return LinkTargets(root, links, self._matters_by_name, self._matters)
+
+    def _matters_by_name(self, path: str) -> bool:
+        """Whether a link matters by its own name, or because a step or the configuration names it."""
+        place, name = fold_case(path), _split(path)[1]
+        matters = is_test(name) or is_runner_setting(name) or is_tool_setting(name) or is_task_file(name)
+        named = place in self._steps.tests.paths or place in self._steps.scripts
+        return matters or named or self._paths.covers(path)
 
     @cached_property
     def _built_folders(self) -> frozenset[str]:
@@ -338,6 +339,7 @@ class ProtectedTests:
         kept = [path for path in self._start.files if self.covers(path)]
         programs = [*self._steps.present, *self._steps.named]
         folders = [f"{folder}/" for folder in self._steps.environments]
+        folders += self._link_targets.present
         for path in map(fold_case, [*kept, *self._start.nested, *programs, *folders]):
             while (path := path.rpartition("/")[0]) and path not in found:
                 found.add(path)

@@ -198,7 +198,7 @@ async def try_exit(
         if not quiet or isinstance(verdict, Broken):
             run.record(_say_failed(check, verdict))
         return verdict.reason
-    if answer.strip() and _is_answer(run):
+    if answer.strip() and (_is_answer(run) or await _has_insisted(run)):
         run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
     run.record(StageDoneSignalled(note=note, implied=implied))
     run.record(CheckFinished(check="exit", verdict="pass"))
@@ -241,6 +241,11 @@ def _is_answer(run: StageRun) -> bool:
         return False
     writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
     return run.job.task.is_question or not writes
+
+
+async def _has_insisted(run: StageRun) -> bool:
+    """Whether the model was asked for a change, and left everything as it was: its answer is the result."""
+    return bool(run.state.refused_by["change_or_answer"]) and not await run.job.tree.changed_files()
 
 
 async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:

@@ -219,6 +219,7 @@ def _describe_start(body: TaskStarted) -> str:
         f"Model: {body.model}",
         f"Tools: {', '.join(body.tools)}" if body.tools else "",
         f"Not written: {', '.join(body.boundaries)}" if body.boundaries else "",
+        f"Not changed: {tests} tests" if (tests := body.config.get("protect_tests")) else "",
         f"Not enforced: {'; '.join(body.unenforced)}" if body.unenforced else "",
         f"Sandbox for commands: {body.sandbox}" if body.sandbox else "",
     ]

@@ -19,7 +19,7 @@ from headgate.workspace.line_merge import merge_lines
 from headgate.workspace.mentioned import MentionedPaths
 from headgate.workspace.objects import NESTED, Entry, batch_objects, object_name
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
-from headgate.workspace.paths import ConfinedTree, is_too_deep
+from headgate.workspace.paths import ConfinedTree, is_too_deep, leads_out
 from headgate.workspace.proposal import (
     AdaptedProposal,
     ProposalConflicts,

@@ -34,6 +34,11 @@ def is_too_deep(path: str) -> bool:
     return path.count("/") > MOST_DEEP or len(os.fsencode(path)) > LONGEST_PATH
 
 
+def leads_out(root: Path, name: str) -> bool:
+    """Whether a path leads out of `root`: by `..`, as an absolute path, or by a link."""
+    return not Path(os.path.realpath(root / name)).is_relative_to(os.path.realpath(root))
+
+
 @dataclass(frozen=True, slots=True)
 class Spot:
     """Where a path leads: a name in an open directory. It need not exist."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.cli.printing import clock, printable
-from headgate.core import Report
+from headgate.core import Report, say_discarded
 from headgate.engine import count_tokens
 from headgate.patterns import regex
 
@@ -55,7 +55,7 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    rest = line.removeprefix("Stuck: ").removeprefix("Not verified: ")
+    rest = line.removeprefix("Stuck: ").removeprefix("No file was changed. ").removeprefix("Not verified: ")
     return f"{rest[:1].upper()}{rest[1:]}"
 
 
@@ -76,6 +76,8 @@ def _changes(report: Report) -> str:
 def _what_now(report: Report, changed: bool) -> str:
     if report.undone:
         return "Its changes were taken back: they are not in the working tree."
+    if report.discarded:
+        return say_discarded(report.task_id)
     if report.worktree and changed and not report.merged:
         return "/diff shows the changes, /apply writes them to your own tree, /abort removes the worktree."
     match report.state:
