@@ -1,4 +1,4 @@
-"""What is typed in the interactive mode and is no task: words that leave, commands, and those of the shell."""
+"""What is typed in the interactive mode and is no task: words that leave, commands, lines for the shell."""
 
 import json
 import os
