@@ -18,6 +18,8 @@ HeadgateError
 Limits, stuck and failed are data, never exceptions.
 """
 
+import errno
+
 
 class HeadgateError(Exception):
     """The root. `str()` of any of these is one sentence fit for its audience."""
@@ -100,3 +102,29 @@ class ContextOverflow(ModelError):
 
 class StoreError(HeadgateError):
     """The store cannot be read or written."""
+
+
+_FULL, _CLOSED = "free some space and run it again", "check who owns it and who may write there (ls -ld)"
+_ADVICE = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: "mount it writable, or work in a copy of the repository elsewhere",
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
+    errno.EIO: "check the disk",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close other programs, or raise the limit of open files",
+}
+
+
+def is_of_system(error: OSError) -> bool:
+    """Whether the disk or the system refused something, and no code of Headgate is wrong."""
+    return error.errno in _ADVICE
+
+
+def describe_system(error: OSError, path: object = None) -> str:
+    """What the system refused, where, and what to do about it: one sentence. `path`: what people call it."""
+    named = path or error.filename
+    where = f"{named}: " if named else ""
+    advice = f": {_ADVICE[error.errno]}" if error.errno in _ADVICE else ""
+    return f"{where}{error.strerror or error}{advice}."

@@ -374,7 +374,7 @@ def test_a_file_that_cannot_be_written_is_named(repo: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"headgate: {repo / 'agent.yaml'} cannot be written: File too large.\n"
+    assert done.stderr == f"headgate: cannot write {repo / 'agent.yaml'}: File too large.\n"
     assert (repo / "agent.yaml").read_text() == "model: openai/mine\n"
 
 

@@ -103,7 +103,7 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], argv: list[
         (BrokenPipeError(), (141, "")),
         (
             OSError(errno.ENOSPC, "No space left on device", "/x"),
-            (3, "headgate: No space left on device: /x\n"),
+            (3, "headgate: /x: No space left on device: free some space and run it again.\n"),
         ),
         (
             ExceptionGroup("g", [ValueError("x"), ExceptionGroup("h", [ConfigError("c")])]),

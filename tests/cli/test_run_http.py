@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 from command import headgate
+from loopback import serving
 
 REPLIES: list[tuple[str, dict[str, Any]]] = [
     ("ls", {}),
@@ -100,3 +101,17 @@ def test_a_task_over_http(repo: Path, server: tuple[str, type[Streaming]]) -> No
         assert later.startswith(earlier[: earlier.rindex(b'}],"tools"')])
     report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
     assert (report["requests"], report["prompt_tokens"], report["completion_tokens"]) == (4, 400, 36)
+
+
+def test_a_refused_key_is_said_once(repo: Path) -> None:
+    complaint = {"error": {"message": "Incorrect API key provided.", "code": "invalid_api_key"}}
+    with serving(lambda body: (401, complaint)) as address:
+        (repo / "agent.yaml").write_text(f"model: openai/small\nbase_url: {address}\ntask_flow_mode: flat\n")
+        done = headgate(repo, "run", "Do it", HEADGATE_API_KEY="wrong")
+    shown = done.stdout + done.stderr
+    assert (done.returncode, shown.count("refused the API key"), shown.count("Set HEADGATE_API_KEY")) == (
+        3,
+        1,
+        1,
+    )
+    assert headgate(repo, "report", "t1").stdout.count("refused the API key") == 1

@@ -10,9 +10,17 @@ import pytest
 from headgate.cli.interactive.completion import MOST_OFFERED, find_paths
 from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import MOST_LINES, Answers, KeptLines, looks_secret
+from headgate.cli.interactive.misplaced import find_misplaced
 from headgate.cli.interactive.pasted_text import PastedTexts
 from headgate.cli.interactive.saved_commands import load_commands
-from headgate.cli.interactive.typed_lines import TypedCommand, TypedText, goes_on, join_lines, read_line
+from headgate.cli.interactive.typed_lines import (
+    TypedCommand,
+    TypedShell,
+    TypedText,
+    goes_on,
+    join_lines,
+    read_line,
+)
 from headgate.cli.task_text import FIX_OUTPUT, TaskInput
 from headgate.core import Report, State, UsageLine, build_report
 from headgate.errors import ConfigError
@@ -31,10 +39,39 @@ from headgate.errors import ConfigError
         ("/etc/hosts is wrong", TypedText("/etc/hosts is wrong")),
         ("/", TypedText("/")),
         ("/ x", TypedText("/ x")),
+        ("exit", TypedCommand("quit", "")),
+        ("Quit()", TypedCommand("quit", "")),
+        ("/q now", TypedCommand("quit", "now")),
+        ("quit the loop early", TypedText("quit the loop early")),
+        ("!git status ", TypedShell("git status")),
+        ("!", TypedShell("")),
+        ("!!important", TypedText("!important")),
     ],
 )
 def test_what_a_line_means(line: str, meaning: object) -> None:
     assert read_line(line) == meaning
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("headgate", ""),
+        ('headgate run "Fix it"', "Fix it"),
+        ("headgate submit Don't do it", "Don't do it"),
+        ("headgate show t1", "/show t1"),
+        ("headgate doctor", ""),
+        ("headgate run --dry-run 'x'", ""),
+        ("headgate --version", ""),
+        ("Undo", "/undo"),
+        ("/", "/"),
+        ("headgate crashes without git", None),
+        ("undo the last commit's rename", None),
+        ("refactor", None),
+    ],
+)
+def test_lines_that_were_meant_as_commands(line: str, instead: str | None) -> None:
+    found = find_misplaced(line, {"show", "undo", "ask"}, {"run", "submit", "show", "doctor"})
+    assert (found and found.instead) == instead
 
 
 @pytest.mark.parametrize(

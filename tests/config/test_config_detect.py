@@ -107,6 +107,43 @@ def commands(detection: Detection) -> dict[str, str]:
                 "tests": "ctest --test-dir build --output-on-failure",
             },
         ),
+        (
+            {"Gemfile": "gem 'rspec'\ngem 'rubocop'\n", ".rubocop.yml": "", "spec/models/a_spec.rb": ""},
+            {"lint": "bundle exec rubocop", "tests": "bundle exec rspec"},
+        ),
+        ({"a.gemspec": "", "spec/a_spec.rb": ""}, {"tests": "rspec"}),
+        ({"Gemfile": "", "bin/rails": "", "test/models/a_test.rb": ""}, {"tests": "bin/rails test"}),
+        ({"Gemfile": "", "Rakefile": "Rake::TestTask.new\n"}, {"tests": "bundle exec rake test"}),
+        ({"Rakefile": "Minitest::TestTask.create\n"}, {"tests": "rake test"}),
+        ({"Rakefile": "task :deploy\n"}, {}),
+        (
+            {"Gemfile": "", "test/test_a.rb": "require 'minitest/autorun'\n"},
+            {
+                "tests": "bundle exec ruby -Ilib -Itest -e "
+                """'Dir["./test/**/{test_*,*_test}.rb"].each { |file| require file }'"""
+            },
+        ),
+        ({"Gemfile": ""}, {}),
+        (
+            {
+                "App.sln": "",
+                "src/App/App.csproj": "<Project/>",
+                "tests/App.Tests/App.Tests.csproj": '<PackageReference Include="Microsoft.NET.Test.Sdk"/>',
+            },
+            {"build": "dotnet build", "tests": "dotnet test"},
+        ),
+        (
+            {"App.csproj": '<PackageReference Include="xunit"/>'},
+            {"build": "dotnet build", "tests": "dotnet test"},
+        ),
+        ({"App.slnx": "", "src/App/App.fsproj": ""}, {"build": "dotnet build"}),
+        ({"composer.json": '{"scripts": {"lint": "x", "test": "phpunit"}}'}, {"tests": "composer test"}),
+        ({"composer.json": '{"require-dev": {"phpunit/phpunit": "^11"}}'}, {"tests": "vendor/bin/phpunit"}),
+        ({"composer.json": '{"require-dev": {"pestphp/pest": "^3"}}'}, {"tests": "vendor/bin/pest"}),
+        ({"phpunit.xml.dist": ""}, {"tests": "phpunit"}),
+        ({"composer.json": "{}"}, {}),
+        ({"api/composer.json": '{"scripts": {"test": "x"}}'}, {"tests": "cd api && composer test"}),
+        ({"web/Web.csproj": "NUnit"}, {"build": "cd web && dotnet build", "tests": "cd web && dotnet test"}),
         ({"README.md": "hello"}, {}),
     ],
 )

@@ -47,6 +47,7 @@ def test_values(text: str, data: dict[str, Any]) -> None:
     ("text", "message"),
     [
         ("- a\n", 'f.yaml, line 1: expected "key: value" lines, found a list.'),
+        ("a:\n  b: 1\n\t\tc: 2\n", "f.yaml, line 3: YAML allows no tab here: use spaces."),
         ("\nhello\n", 'f.yaml, line 2: expected "key: value" lines, found a single value.'),
         ("a: 1\nb: 2\na: 3\n", 'f.yaml, line 3: the key "a" appears twice.'),
         ("x:\n  a: 1\n  a: 1\n", 'f.yaml, line 3: the key "a" appears twice.'),
@@ -59,7 +60,7 @@ def test_values(text: str, data: dict[str, Any]) -> None:
         ("a: !!binary aGk=\n", "f.yaml, line 1: the tag !!binary has no meaning here."),
         ("a: !!int x\n", "f.yaml, line 1: this should be a number."),
         ("a: 1\nb: [1,\n", "f.yaml, line 3: this is not valid YAML: "),
-        ("a: 1\n\tb: 2\n", "f.yaml, line 2: this is not valid YAML: "),
+        ("a: 1\n\tb: 2\n", "f.yaml, line 2: YAML allows no tab here: use spaces."),
         ("a: 1\nb: \x07\n", "f.yaml, line 2: there is a character that YAML does not allow."),
         ("a: 1\n---\nb: 2\n", "f.yaml, line 2: this is not valid YAML: "),
         ("a: *nowhere\n", "f.yaml, line 1: this is not valid YAML: "),

@@ -3,7 +3,6 @@
 `main` imports this module, so it imports little.
 """
 
-import errno
 import os
 import sys
 
@@ -11,13 +10,9 @@ import click
 
 from headgate import __version__
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_ENVIRONMENT, EXIT_USAGE
-from headgate.errors import ConfigError, HeadgateError
+from headgate.errors import ConfigError, HeadgateError, describe_system, is_of_system
 
 PROGRAM = "headgate"
-_ENVIRONMENT_ERRNOS = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
-    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE),
-)
 
 
 def describe_failure(error: BaseException) -> tuple[str, int]:
@@ -36,9 +31,8 @@ def describe_failure(error: BaseException) -> tuple[str, int]:
             return f"{PROGRAM}: {error.format_message()}", error.exit_code
         case KeyboardInterrupt() | click.exceptions.Abort():
             return f"{PROGRAM}: interrupted", EXIT_CANCELLED
-        case OSError() if error.errno in _ENVIRONMENT_ERRNOS:
-            where = f": {error.filename}" if error.filename else ""
-            return f"{PROGRAM}: {error.strerror}{where}", EXIT_ENVIRONMENT
+        case OSError() if is_of_system(error):
+            return f"{PROGRAM}: {describe_system(error)}", EXIT_ENVIRONMENT
         case _:
             what = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
             return f"{PROGRAM}: this is a bug in Headgate: {what}. {_save_trace(error)}", EXIT_ENVIRONMENT

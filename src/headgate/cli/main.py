@@ -28,6 +28,7 @@ from headgate.cli.terminal import (
     is_interactive,
     protect_terminal,
     terminal_width,
+    typing_hidden,
 )
 
 
@@ -183,9 +184,10 @@ def cli(ctx: click.Context, /, **options: Any) -> int | None:
         if given:
             raise click.UsageError("Name a command: without one, Headgate needs a terminal.", ctx)
         raise click.exceptions.NoArgsIsHelpError(ctx)
-    from headgate.cli.commands.interactive import interact_with
+    with typing_hidden() as show_typing:
+        from headgate.cli.commands.interactive import interact_with
 
-    return interact_with(**options)
+        return interact_with(show_typing, **options)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

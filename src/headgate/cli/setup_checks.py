@@ -22,7 +22,7 @@ from headgate.engine import (
     resolve_package,
     with_recipes,
 )
-from headgate.errors import ConfigError, HeadgateError
+from headgate.errors import ConfigError, HeadgateError, describe_system
 from headgate.models import profile_for
 from headgate.patterns import regex
 from headgate.process import NoSandbox
@@ -106,7 +106,7 @@ def check_disk(repo: Path) -> DoctorFinding:
             os.fsync(file.fileno())
         free = shutil.disk_usage(folder).free // 2**20
     except OSError as error:
-        return environment_fault("disk", f"{folder} cannot be written: {error.strerror}", "Make it writable.")
+        return environment_fault("disk", f"cannot write {describe_system(error, folder)}".rstrip("."))
     if free < MIN_FREE_MEGABYTES:
         return environment_fault("disk", f"only {free} MB free in {folder}", "Free some space.")
     return DoctorFinding("disk", "ok", f"{folder} is writable")

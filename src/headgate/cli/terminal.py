@@ -10,6 +10,8 @@ import os
 import select
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from headgate.patterns import regex
@@ -32,6 +34,33 @@ def is_interactive() -> bool:
     """Whether a person can type here, on a terminal whose cursor can be moved."""
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     return on_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+@contextmanager
+def typing_hidden() -> Iterator[Callable[[], None]]:
+    """Keeps the terminal from showing what is typed until the prompt, which shows it, is there.
+
+    Nothing of it is lost. The block gets what ends this; the block's end does so, too.
+    """
+    import termios  # nothing but the prompt needs it
+
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except termios.error:
+        before = None
+
+    def show() -> None:
+        with suppress(termios.error):
+            if before:
+                termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+    if before:
+        quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield show
+    finally:
+        show()
 
 
 def is_in_front(stream: IO[str]) -> bool:

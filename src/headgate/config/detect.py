@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate.config.own_commands import Has, find_own_steps
+from headgate.config.project_table import find_by_table, is_marked
 from headgate.config.projects import (
     FoundProject,
     ProjectKind,
@@ -104,6 +105,7 @@ def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path])
     """Every kind of project in one folder."""
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
+    looked += find_by_table(folder)
     # In a folder that something else marks as a project, a few scripts are no project of their own.
     found = [
         item
@@ -163,7 +165,7 @@ def _folders_with_projects(root: Path) -> Iterator[Path]:
                 looked += 1
                 if looked > _MAX_FOLDERS:
                     return
-                if any(Path(entry.path, mark).is_file() for mark in _MARKS):
+                if any(Path(entry.path, mark).is_file() for mark in _MARKS) or is_marked(Path(entry.path)):
                     yield Path(entry.path)
                 else:
                     deeper.append(Path(entry.path))

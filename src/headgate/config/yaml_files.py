@@ -101,6 +101,7 @@ MAX_BYTES = 256 * 1024
 MAX_VALUES = 20_000
 MAX_DEPTH = 40
 _TAG = "tag:yaml.org,2002:"
+_TAB = "found character '\\t' that cannot start any token"
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ def _compose(text: str, name: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}, line {mark.line + 1}" if mark else name
+        if error.problem == _TAB:
+            raise ConfigError(f"{where}: YAML allows no tab here: use spaces.") from None
         raise ConfigError(f"{where}: this is not valid YAML: {_plain(error.problem)}.") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

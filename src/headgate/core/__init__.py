@@ -145,7 +145,7 @@ from headgate.core.memories import (
     normal_form,
     words_of,
 )
-from headgate.core.mentions import Mention, Mentions, find_mentions
+from headgate.core.mentions import Mention, Mentions, find_mentions, without_signs
 from headgate.core.messages import (
     Category,
     Cut,

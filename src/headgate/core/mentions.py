@@ -88,6 +88,16 @@ def find_mentions(text: str, exists: Callable[[str], bool]) -> Mentions:
     return Mentions(tuple(found), tuple(missing))
 
 
+def without_signs(text: str, exists: Callable[[str], bool]) -> str:
+    """The text as a sentence for people: the paths that it mentions have no `@` before them."""
+
+    def name(sign: re.Match[str]) -> str:
+        is_mention = any(exists(each.path) for each in _readings(sign)) or _likely(sign)
+        return sign[0][1:] if is_mention else sign[0]
+
+    return _SIGN.sub(name, text)
+
+
 def _readings(sign: re.Match[str]) -> Iterator[Mention]:
     """What a sign may mean, the longest path first."""
     if sign["quoted"] is not None:

@@ -99,6 +99,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"{restored[0].rstrip('.')}{more}"
         case ev.ToolFinished(error="denied") as body:
             return f"Refused: {_first_clause(body.detail)}"
+        case ev.ReplyFailed(error="refused"):
+            return None  # the task ends with it, and its summary says it
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
         case ev.ReplyReceived(remark=remark) if remark:

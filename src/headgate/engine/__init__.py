@@ -5,6 +5,7 @@ from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, k
 from headgate.engine.engine import Engine
 from headgate.engine.flow_models import check_price
 from headgate.engine.merging import Merged, MergeProgress, is_mergeable
+from headgate.engine.own_command import run_own_command
 from headgate.engine.resolved import (
     CHECK_SPECS,
     FLOW_NAMES,

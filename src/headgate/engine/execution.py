@@ -49,7 +49,7 @@ from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, describe_system
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
@@ -182,8 +182,10 @@ class Execution:
         match work.exception():
             case None:
                 return await self._record_outcome(work.result())
-            case HeadgateError() | OSError() as error:
+            case HeadgateError() as error:
                 return await self._record_outcome(Decision("infra", "environment", str(error)))
+            case OSError() as error:
+                return await self._record_outcome(Decision("infra", "environment", describe_system(error)))
             case Exception() as bug:
                 self.crash = bug
                 detail = f"Headgate itself failed: {type(bug).__name__}: {bug}"

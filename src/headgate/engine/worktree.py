@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config import Config
-from headgate.core import Options, Report, Task, parse_path
+from headgate.core import Options, Report, Task, parse_path, without_signs
 from headgate.errors import ConfigError, HeadgateError
 from headgate.regular_files import make_own_folder, remove_own_folder
 from headgate.store import Folder
@@ -198,7 +198,7 @@ def commit_changes(folder: Folder, report: Report, steps: Iterable[str], files: 
     off = without_filters(tree)
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     git(tree, "update-index", "--add", "--remove", "-z", "--stdin", env=off, stdin=names)
-    message = commit_message(report, tuple(steps)).encode("utf-8", "replace")
+    message = commit_message(report, tuple(steps), tree).encode("utf-8", "replace")
     signing = ("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     flags = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim", "-F", "-")
     done = run_git(tree, *signing, "commit", *flags, env=off, stdin=message)
@@ -208,10 +208,15 @@ def commit_changes(folder: Folder, report: Report, steps: Iterable[str], files: 
     return git(tree, "rev-parse", "HEAD").decode().strip()
 
 
-def commit_message(report: Report, steps: Sequence[str]) -> str:
+def commit_message(report: Report, steps: Sequence[str], tree: Path) -> str:
     """A message from the report: what was asked for, how it was verified, and what was changed."""
+
+    def is_there(path: str) -> bool:
+        place = tree / path
+        return os.path.isdir(place) if path.endswith("/") else os.path.isfile(place)  # noqa: PTH112, PTH113 - for any text
+
     goal = next((line.strip() for line in report.goal.splitlines() if line.strip()), report.task_id)
-    subject = " ".join(goal.split())
+    subject = without_signs(" ".join(goal.split()), is_there)
     if len(subject) > _SUBJECT_CHARS:
         subject = subject[: _SUBJECT_CHARS - 1].rsplit(" ", 1)[0] + "…"
     lines = [subject, ""]

@@ -281,7 +281,9 @@ async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
 
 
 def _own_note(run: StageRun, decision: Decision) -> Note:
-    why = (decision.detail or say_reason(decision.reason)).removesuffix(".")
+    # What the environment did is said by the summary of the task, which it ends.
+    detail = "" if decision.action == "infra" else decision.detail
+    why = (detail or say_reason(decision.reason)).removesuffix(".")
     how = "Handed back" if decision.reason == "escalated" else "Ended without an accepted closing signal"
     note = Note(
         summary=f"{how}: {why}.",

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from headgate.errors import StoreError
+from headgate.errors import StoreError, describe_system
 from headgate.regular_files import PlantedFile, lock_within, open_own, read_own
 from headgate.store.database import (
     MIGRATIONS,
@@ -56,7 +56,7 @@ class StoreUse:
         except PlantedFile:
             raise
         except OSError as error:
-            raise StoreError(f"cannot open {path}: {error.strerror}; check its folder") from error
+            raise StoreError(f"cannot open {describe_system(error, path)}") from error
         self._here[path] += 1
 
     @property

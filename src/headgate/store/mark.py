@@ -9,7 +9,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from headgate.errors import StoreError
+from headgate.errors import StoreError, describe_system
 from headgate.patterns import regex
 from headgate.regular_files import lock_within, make_own_folder, open_own
 
@@ -58,7 +58,7 @@ class SequenceMark:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise StoreError(f"cannot write {describe_system(error, self.path)}") from error
 
     def forget(self) -> None:
         """A new store begins."""

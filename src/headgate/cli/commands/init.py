@@ -24,7 +24,7 @@ from headgate.config import (
     provider_of,
     show_address,
 )
-from headgate.errors import ConfigError, HeadgateError
+from headgate.errors import ConfigError, HeadgateError, describe_system
 from headgate.models.network import FoundModel, FoundServer, find_servers
 from headgate.workspace import WriteBatch, exclude_internal, git
 
@@ -264,7 +264,7 @@ def write_config(root: Path, text: str, *, keep_old: bool) -> str | None:
         return _write_config(root, path, text, keep_old=keep_old)
     except OSError as error:
         # The error itself names the temporary file that the text goes to first, or nothing.
-        raise HeadgateError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise HeadgateError(f"cannot write {describe_system(error, path)}") from error
 
 
 def _find_old(path: Path) -> os.stat_result | None:

@@ -11,7 +11,8 @@ from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.errors import ConfigError
 
 INSTALL = (
-    "pipx install --force '.[server]' in the clone of Headgate, or pip install '.[server]' in its environment"
+    "run pipx install --force '.[server]' or uv tool install '.[server]' in the clone of Headgate, or "
+    "pip install '.[server]' in its environment"
 )
 
 

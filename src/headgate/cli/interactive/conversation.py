@@ -14,9 +14,10 @@ from headgate.cli.interactive.ending_lines import ending_lines
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView, prompt_style
 from headgate.cli.stored_tasks import pause_sentence
+from headgate.cli.task_text import clean_output
 from headgate.core import SETTLED_STATES, Constraints, Event, Options, Pulse, Report, Task, fold, plain
 from headgate.engine import Engine
-from headgate.errors import HeadgateError
+from headgate.errors import ConfigError, HeadgateError
 from headgate.process import kill_own_commands
 
 TICK = 0.2
@@ -37,8 +38,14 @@ class Conversation:
     """How the tasks of this session ended."""
     previous: str = ""
     """The task that the next one follows; empty if it follows none."""
+    output: str = ""
+    """What a person's own command has printed last; it can be attached."""
+    attached: str = ""
+    """What the next task gets with its text."""
     running: Task | None = None
     _work: "asyncio.Task[None] | None" = None
+    _is_forgotten: bool = False
+    """The next task is to follow nothing, the one that runs included."""
     _presses: int = 0
     """How often the running task was to be cancelled."""
 
@@ -77,14 +84,34 @@ class Conversation:
         self.screen.show(describe_hearing(self.running.id, row.state if row else "RUNNING"), "class:dim")
         return True
 
+    def check_idle(self) -> None:
+        """ConfigError while something runs."""
+        if self.is_busy:
+            raise ConfigError("A task is running: wait for its end, or press Ctrl-C to cancel it.")
+
+    def forget(self) -> None:
+        """The next task follows none, and gets nothing but its text."""
+        self.previous = self.output = self.attached = ""
+        self._is_forgotten = self.running is not None
+
+    def attach(self) -> str:
+        """Gives the output of the last command to the next task; what to say about it."""
+        if not self.output:
+            raise ConfigError("There is no output to attach: !COMMAND runs a command.")
+        self.attached = clean_output("\n\n".join(filter(None, (self.attached, self.output))))
+        self.output = ""
+        return f"The next task gets this output, {count_lines(self.attached)}."
+
     def submit(self, text: str, **options: object) -> None:
         """Starts a task that follows the one before."""
         given = self.screen.pasted.read(text, lambda told: self.screen.show(told, "class:dim"))
-        update = {**options, "follows": self.previous, "attached": given.attached}
+        attached = clean_output("\n\n".join(filter(None, (self.attached, given.attached))))
+        update = {**options, "follows": self.previous, "attached": attached}
         asked = self.chosen.model_copy(update=update)
 
         async def begin() -> Task:
             task = self.engine.submit(given.text, Constraints(), asked)
+            self.attached = ""
             for line in self.engine.describe_boundaries(task):
                 self.screen.show(line)
             return task
@@ -93,9 +120,7 @@ class Conversation:
 
     def begin(self, begin: Callable[[], Awaitable[Task]]) -> None:
         """Begins a task and shows it to its end, while the prompt stays usable."""
-        if self.is_busy:
-            self.screen.show("A task is running: wait for its end, or press Ctrl-C to cancel it.")
-            return
+        self.check_idle()
         self.work_on(self._carry_out(begin))
 
     def work_on(self, work: Awaitable[None]) -> None:
@@ -142,7 +167,8 @@ class Conversation:
         self.running = None
         if report.state in SETTLED_STATES and self.engine.store.task(report.task_id):
             self.reports.append(report)
-            self.previous = report.task_id
+            self.previous = "" if self._is_forgotten else report.task_id
+        self._is_forgotten = False
         paused = pause_sentence(self.engine.store, self.engine.folder) if report.state == "QUEUED" else ""
         if report.answer:
             self.screen.show(f"{plain(report.answer)}\n", hanging=None)
@@ -186,6 +212,11 @@ class Conversation:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({self._work})
 
+    @property
+    def notice(self) -> str:
+        """What the next task gets besides its text."""
+        return f"{count_lines(self.attached)} attached" if self.attached else ""
+
     def status(self, width: int) -> Sequence[tuple[str, str]]:
         """What stands below the prompt."""
         if self.running:
@@ -193,3 +224,9 @@ class Conversation:
         if self.is_busy:
             return [("class:status", "Working")]
         return []
+
+
+def count_lines(text: str) -> str:
+    """`1 line`, `12 lines`."""
+    lines = len(text.splitlines())
+    return f"{lines:,} line{'s' * (lines != 1)}"

@@ -1,6 +1,7 @@
 """What is said and asked before the prompt appears: whether there is a configuration, and a model."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,11 +18,12 @@ _DECLINED = "no agent.yaml"
 _CONNECT_SECONDS = 2.0
 
 
-def offer_config(root: Path, answers: Answers) -> None:
+def offer_config(root: Path, answers: Answers, show_typing: Callable[[], None]) -> None:
     """Offers to write agent.yaml where a repository has none. A no is remembered."""
     if find_configs(root) or answers.has(_DECLINED):
         return
     detection = look_at_project(root)
+    show_typing()
     say(f"This repository has no {CONFIG_NAME} yet.")
     say_found(detection)
     for step in detection.steps:

@@ -11,7 +11,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from headgate.cli.interactive.pasted_text import PastedTexts
-from headgate.cli.interactive.typed_lines import goes_on, join_lines
+from headgate.cli.interactive.typed_lines import MARK, goes_on, join_lines
 
 
 class Keyboard(Protocol):
@@ -39,7 +39,8 @@ def bind_keys(board: Keyboard, in_prompt: Filter) -> KeyBindings:
         buffer = board.buffer
         if buffer.complete_state and buffer.complete_state.current_completion:
             buffer.complete_state = None
-            return
+            if not buffer.text.startswith(MARK):
+                return  # a file was chosen, and the sentence goes on
         text = buffer.text
         if buffer.cursor_position == len(text) and goes_on(text):
             buffer.document = Document(join_lines(text))

@@ -147,8 +147,8 @@ class Screen(Keyboard):
                 ConditionalContainer(asked, is_asking),
                 prompt,
                 search,
-                status,
                 ConditionalContainer(room, is_completing),
+                status,
             ]
         )
         menu = CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1)
@@ -217,6 +217,11 @@ class Screen(Keyboard):
         print_formatted_text(self.output, FormattedText([*line, ("", "\n")]), STYLE)
         if is_drawn:
             self.app.invalidate()
+
+    def clear(self) -> None:
+        """Empties the window. What has left it at its top stays."""
+        self.app.renderer.clear()
+        self.refresh()
 
     # What is asked.
 

@@ -12,10 +12,13 @@ from headgate.cli.interactive.completion import Choice
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import Answers
+from headgate.cli.interactive.model_menu import USUAL, ModelMenu
 from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
+from headgate.cli.interactive.typed_lines import LEAVING
+from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.printing import printable
 from headgate.cli.stored_tasks import find_task
-from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
+from headgate.config import Config, Loaded, builtin_flows, flow_from_config, show_address, user_config_path
 from headgate.core import SETTLED_STATES, Options, VerifyStep, build_report, nearest, plain
 from headgate.engine import (
     FLOW_NAMES,
@@ -31,7 +34,6 @@ from headgate.models import profile_for
 from headgate.store import TaskRow, load_state
 
 MOST_DIFF_LINES = 400
-USUAL = "default"
 
 
 @dataclass
@@ -45,12 +47,13 @@ class SlashCommands:
     """The configuration as it is now, for a task with these options."""
     wants_to_quit: bool = False
     saved: SavedCommands = field(default_factory=lambda: SavedCommands({}))
+    models: ModelMenu = field(default_factory=ModelMenu)
 
     def look(self) -> None:
         """Reads the commands of the repository and of the user again; says what is wrong with new ones."""
         known = set(self.saved.problems)
         folder = user_config_path().parent / "commands"
-        self.saved = load_commands(self.repo, folder, frozenset(COMMANDS))
+        self.saved = load_commands(self.repo, folder, frozenset(COMMANDS) | LEAVING)
         for problem in self.saved.problems:
             if problem not in known:
                 self._show(problem)
@@ -69,7 +72,8 @@ class SlashCommands:
         elif name == "flow":
             yield from ((flow, "") for flow in (USUAL, *builtin_flows()))
         elif name == "model":
-            yield from ((model, "") for model in self._models())
+            config = self._usual_config()
+            yield from ((model, "") for model in dict.fromkeys((USUAL, *config.models, *self.models.offered)))
 
     async def run(self, name: str, rest: str) -> None:
         """Carries one out. ConfigError if there is none of the name, or something is wrong with it."""
@@ -82,9 +86,16 @@ class SlashCommands:
         if name in self.saved.found:
             await self._send(self.saved.found[name], rest)
             return
+        raise ConfigError(self._explain_unknown(name))
+
+    def _explain_unknown(self, name: str) -> str:
+        if name == "compact":  # people know it from other programs
+            return "Nothing to compact: a long conversation is shortened by itself, and /new starts another."
+        if name in SHELL_COMMANDS:
+            return f"There is no command /{name} here: headgate {name}, in a shell, does it."
         close = nearest(name, self.names())
         hint = f"did you mean /{close}?" if close else "/help lists the commands."
-        raise ConfigError(f"There is no command /{name}: {hint} A task that begins with a slash needs two.")
+        return f"There is no command /{name}: {hint} A task that begins with a slash needs two."
 
     def _show(self, text: str, style: str = "") -> None:
         self.talk.screen.show(text, style)
@@ -98,16 +109,15 @@ class SlashCommands:
     async def show(self, rest: str) -> None:
         row = self._row(rest)
         store, folder = self.talk.engine.store, self.talk.engine.folder
-        for line, hanging in story_lines(row, store.events(row.task.id), folder, detail=False):
+        for line, hanging in story_lines(row, store.events(row.task.id), folder, detail=True):
             self.talk.screen.show(line, hanging=hanging or 0)
         if row.state in SETTLED_STATES:
             report = build_report(load_state(store, row))
             self._show("")
             if report.answer:
                 self.talk.screen.show(plain(report.answer), hanging=None)
-            for line in report.summary.splitlines():
+            for line in dict.fromkeys((*report.summary.splitlines(), ending_lines(report)[-1])):
                 self._show(line)
-            self._show(ending_lines(report)[-1], "class:dim")
 
     async def diff(self, rest: str) -> None:
         row = self._row(rest)
@@ -123,7 +133,7 @@ class SlashCommands:
             self._show(f"... and {more} more lines: headgate diff {row.task.id} prints them all.")
 
     async def apply(self, rest: str) -> None:
-        self._check_idle()
+        self.talk.check_idle()
         row = self._settled(rest)
         if is_mergeable(row):
             self.talk.work_on(self._merge(row.task.id))
@@ -147,13 +157,13 @@ class SlashCommands:
             self._show_steps(outcome.verification)
 
     async def abort(self, rest: str) -> None:
-        self._check_idle()
+        self.talk.check_idle()
         row = self._settled(rest)
         task = await self.talk.engine.abort(row.task.id)
         self._show(f"The {'worktree' if is_mergeable(row) else 'proposal'} of task {task.id} was discarded.")
 
     async def undo(self, rest: str) -> None:
-        self._check_idle()
+        self.talk.check_idle()
         name = find_named(self.talk.engine.store, rest.strip() or None)
 
         async def run() -> None:
@@ -180,23 +190,30 @@ class SlashCommands:
         self._show(self.talk.conclude())
 
     async def say(self, rest: str) -> None:
-        if not self.talk.say(_needs(rest, "say", "what to tell the task")):
+        if not self.talk.say(self._needs(rest, "say", "what to tell the task")):
             self._show("No task is running: what you type without a command becomes a task.")
 
     async def ask(self, rest: str) -> None:
-        self._check_idle()
-        self.talk.submit(_needs(rest, "ask", "a question about the code"), flow="ask")
+        self.talk.check_idle()
+        self.talk.submit(self._needs(rest, "ask", "a question about the code"), flow="ask")
 
     async def propose(self, rest: str) -> None:
-        self._check_idle()
-        self.talk.submit(_needs(rest, "propose", "what to do"), dry_run=True)
+        self.talk.check_idle()
+        self.talk.submit(self._needs(rest, "propose", "what to do"), dry_run=True)
 
     async def new(self, rest: str) -> None:
-        self.talk.previous = ""
+        self.talk.forget()
         self._show("The next task starts a new conversation.")
 
+    async def clear(self, rest: str) -> None:
+        self.talk.screen.clear()
+        await self.new(rest)
+
+    async def attach(self, rest: str) -> None:
+        self._show(self.talk.attach())
+
     async def verify(self, rest: str) -> None:
-        self._check_idle()
+        self.talk.check_idle()
         self.talk.work_on(self._run_steps())
 
     async def _run_steps(self) -> None:
@@ -235,17 +252,18 @@ class SlashCommands:
         )
 
     async def model(self, rest: str) -> None:
-        name = rest.strip()
-        if not name:
+        name = self.models.find(rest.strip())
+        if not rest.strip():
             config = self.read_config(self.talk.chosen).config
-            self._show(f"The model is {config.model or 'not set'}.")
-            self._show(
-                f"/model NAME chooses another: {', '.join(self._models())}, or ollama/NAME and the like."
-            )
+            for line in await self.models.lines(config, self._usual_config()):
+                self.talk.screen.show(line, hanging=6)
             return
-        self._choose(model=None if name == USUAL else name)
+        asked = self.talk.chosen.model_copy(update={"model": None if name == USUAL else name})
+        self.models.check(name, self.read_config(asked).config.model_settings())
+        self._choose(model=asked.model)
         settings = self.read_config(self.talk.chosen).config.model_settings()
-        self._show(f"The next tasks use {settings.model}.")
+        where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
+        self._show(f"The next tasks use {settings.model}{where}.")
 
     def _choose(self, **options: str | None) -> None:
         """Sets options for the next tasks. ConfigError if no task could have them."""
@@ -255,9 +273,9 @@ class SlashCommands:
         flow_from_config(loaded.config, asked.flow, self.repo, FLOW_NAMES, loaded.documents)
         self.talk.chosen = asked
 
-    def _models(self) -> list[str]:
-        config = self.read_config(Options(config=self.talk.chosen.config)).config
-        return [USUAL, *config.models]
+    def _usual_config(self) -> Config:
+        """The configuration without the model and the flow that a person has chosen here."""
+        return self.read_config(Options(config=self.talk.chosen.config)).config
 
     async def cost(self, rest: str) -> None:
         for line in cost_lines(self.talk.reports):
@@ -271,6 +289,7 @@ class SlashCommands:
             "Type what to do, and press Enter. Alt-Enter, or a backslash at the end, begins another line."
         )
         self._show("What you type while a task runs is told to the model. Ctrl-C cancels the task.")
+        self._show("!COMMAND runs a command of the shell, such as !git status.")
         width = max(map(len, self.names())) + 2
         for name, meaning in self.names().items():
             self.talk.screen.show(f"  /{name.ljust(width)}{meaning}", hanging=width + 3)
@@ -292,6 +311,12 @@ class SlashCommands:
             self.answers.add(command.digest)
         self.talk.take(text)
 
+    def _needs(self, rest: str, name: str, what: str) -> str:
+        if not rest.strip():
+            self.talk.screen.give_back(f"/{name} ")
+            raise ConfigError(f"/{name} needs {what}: /{name} TEXT.")
+        return rest
+
     def _row(self, rest: str) -> TaskRow:
         """The task that is named; without a name the running one, or else the last of this conversation."""
         running = self.talk.running.id if self.talk.running else ""
@@ -305,19 +330,9 @@ class SlashCommands:
             return last
         return find_settled(store, rest.strip() or None)
 
-    def _check_idle(self) -> None:
-        if self.talk.is_busy:
-            raise ConfigError("A task is running: wait for its end, or press Ctrl-C to cancel it.")
-
 
 _YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
 _ABOUT_TASKS = frozenset({"tasks", "show", "diff", "apply", "abort", "undo", "cancel"})
-
-
-def _needs(rest: str, name: str, what: str) -> str:
-    if not rest.strip():
-        raise ConfigError(f"/{name} needs {what}: /{name} TEXT.")
-    return rest
 
 
 def _diff_style(line: str) -> str:
@@ -336,7 +351,7 @@ class SlashCommand:
 
 COMMANDS: dict[str, SlashCommand] = {
     "tasks": SlashCommand("List the tasks.", SlashCommands.tasks),
-    "show": SlashCommand("Show how a task went: /show [ID].", SlashCommands.show),
+    "show": SlashCommand("Show how a task went, with its calls: /show [ID].", SlashCommands.show),
     "diff": SlashCommand("Show what a task changed or proposes: /diff [ID].", SlashCommands.diff),
     "ask": SlashCommand("Ask a question; no file is changed: /ask TEXT.", SlashCommands.ask),
     "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
@@ -349,10 +364,12 @@ COMMANDS: dict[str, SlashCommand] = {
     "cancel": SlashCommand(
         "Cancel the running task, as Ctrl-C does, or another: /cancel [ID].", SlashCommands.cancel
     ),
-    "new": SlashCommand("Start a new conversation.", SlashCommands.new),
+    "new": SlashCommand("Start a new conversation: the next task follows none.", SlashCommands.new),
+    "clear": SlashCommand("Clear the window and start a new conversation.", SlashCommands.clear),
+    "attach": SlashCommand("Give the output of the last !COMMAND to the next task.", SlashCommands.attach),
     "flow": SlashCommand("Show or choose the flow: /flow [NAME].", SlashCommands.flow),
-    "model": SlashCommand("Show or choose the model: /model [NAME].", SlashCommands.model),
+    "model": SlashCommand("List the models, or choose one: /model [NAME].", SlashCommands.model),
     "cost": SlashCommand("Show tokens and money, of this session and of the last task.", SlashCommands.cost),
     "help": SlashCommand("List the commands.", SlashCommands.help),
-    "quit": SlashCommand("Quit; Ctrl-D does, too.", SlashCommands.quit),
+    "quit": SlashCommand("Quit; /exit, /q and Ctrl-D do, too.", SlashCommands.quit),
 }

@@ -15,9 +15,13 @@ from headgate.cli.interactive.completion import Choice, FileNames, PromptComplet
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.first_start import model_problem, offer_config
 from headgate.cli.interactive.kept_lines import Answers, KeptLines, state_folder
+from headgate.cli.interactive.misplaced import find_misplaced
+from headgate.cli.interactive.next_task import NextTask
 from headgate.cli.interactive.screen import Screen
-from headgate.cli.interactive.slash_commands import SlashCommands
-from headgate.cli.interactive.typed_lines import TypedCommand, read_line
+from headgate.cli.interactive.shell_lines import ShellLines
+from headgate.cli.interactive.slash_commands import COMMANDS, SlashCommands
+from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
+from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.stored_tasks import find_interruption
 from headgate.cli.terminal import redirect_to_null, terminal_descriptors
 from headgate.config import Loaded
@@ -31,18 +35,20 @@ _WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "ba
 _WAYS |= {"s": "stay", "stay": "stay"}
 
 
-def interact(root: Path, options: Options) -> int:
+def interact(root: Path, options: Options, show_typing: Callable[[], None]) -> int:
     """Runs the interactive mode in a repository until the person quits; returns the exit code."""
     answers = Answers(state_folder(), root)
-    offer_config(root, answers)
-    return asyncio.run(_interact(root, options, answers))
+    offer_config(root, answers, show_typing)
+    return asyncio.run(_interact(root, options, answers, show_typing))
 
 
-async def _interact(root: Path, options: Options, answers: Answers) -> int:
+async def _interact(root: Path, options: Options, answers: Answers, show_typing: Callable[[], None]) -> int:
     engine = Engine.open(root, bus=Bus(), start_worker=partial(start_worker, root))
     engine.keep_crash_trace = True
     try:
-        return await Session(root, options, answers, engine).run()
+        session = Session(root, options, answers, engine)
+        show_typing()
+        return await session.run()
     finally:
         engine.store.close()
 
@@ -57,9 +63,9 @@ class Session:
         completer = PromptCompleter(self._names, self._arguments, self._files)
         self._screen = Screen(history, completer, self._status, self._interrupt)
         history.expand = self._screen.pasted.expand
-        self._talk = Conversation(
-            engine, self._screen, options, PromptApproval(self._screen), self._files.look
-        )
+        self._talk = Conversation(engine, self._screen, options, PromptApproval(self._screen), self._look)
+        self._next = NextTask(root, self._read_config)
+        self._shell = ShellLines(self._talk, self._read_config)
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
         self._terminals = terminal_descriptors()
         self._showing: asyncio.Task[None] | None = None
@@ -75,7 +81,13 @@ class Session:
         return self._commands.arguments(name)
 
     def _status(self, width: int) -> Sequence[tuple[str, str]]:
-        return self._talk.status(width)
+        line = "   ".join(filter(None, (self._next.line(), self._talk.notice)))
+        return [*self._talk.status(width), ("class:dim", line)]
+
+    def _look(self) -> None:
+        """Looks again at what may have changed: files, and the configuration."""
+        self._files.look()
+        self._next.look(self._talk.chosen)
 
     def _read_config(self, options: Options) -> Loaded:
         return ConfigReader(self._root, os.environ)(options)
@@ -89,7 +101,7 @@ class Session:
     async def run(self) -> int:
         """Shows the prompt and carries out what is typed, until the person quits or the terminal closes."""
         self._heed_signals()
-        self._files.look()
+        self._look()
         showing = self._showing = asyncio.create_task(self._screen.run())
         working = asyncio.create_task(self._work())
         await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -147,12 +159,23 @@ class Session:
         try:
             if isinstance(typed, TypedCommand):
                 await self._commands.run(typed.name, typed.rest)
-            elif typed is not None:
+                self._next.look(self._talk.chosen)
+            elif isinstance(typed, TypedShell):
+                await self._shell.run(self._screen.pasted.expand(typed.command))
+            elif typed is not None and not self._turn_back(typed.text):
                 self._talk.take(typed.text)
         except HeadgateError as error:
             self._screen.show(" ".join(str(error).split()), "ansired")
         except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened
             self._screen.show(describe_failure(bug)[0], "ansired")
+
+    def _turn_back(self, text: str) -> bool:
+        """Says what to type instead of a line that would be a strange task; False if it is none."""
+        found = find_misplaced(text, COMMANDS, SHELL_COMMANDS)
+        if found:
+            self._screen.show(found.said)
+            self._screen.give_back(found.instead)
+        return found is not None
 
     async def _leave(self) -> bool:
         """Asks what becomes of the task that runs; False if the person stays."""

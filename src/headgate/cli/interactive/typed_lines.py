@@ -1,8 +1,10 @@
-"""What a typed line means: a task, a command, or the beginning of something longer."""
+"""What a typed line means: a task, a command, one of the shell, or the beginning of something longer."""
 
 from dataclasses import dataclass
 
-MARK = "/"
+MARK, SHELL_MARK = "/", "!"
+LEAVING = frozenset({"quit", "exit", "q"})
+"""Words that leave, with a slash or alone."""
 _FENCE = "```"
 
 
@@ -26,18 +28,33 @@ class TypedCommand:
         return self.rest.split()
 
 
-def read_line(line: str) -> TypedText | TypedCommand | None:
-    """What a line means; None if it is blank. Two slashes stand for one at the beginning of a task."""
+@dataclass(frozen=True, slots=True)
+class TypedShell:
+    """A line that begins with an exclamation mark."""
+
+    command: str
+
+
+def read_line(line: str) -> TypedText | TypedCommand | TypedShell | None:
+    """What a line means; None if it is blank.
+
+    Two slashes, or two exclamation marks, stand for one at the beginning of a task.
+    """
     text = line.strip()
     if not text:
         return None
-    if text.startswith(MARK * 2):
+    if text.startswith((MARK * 2, SHELL_MARK * 2)):
         return TypedText(text[1:])
+    if text.startswith(SHELL_MARK):
+        return TypedShell(text[1:].strip())
+    if text.lower().removesuffix("()") in LEAVING:
+        return TypedCommand("quit", "")
     head, *rest = text.split(maxsplit=1)
     # A path such as /etc/hosts is the beginning of a sentence, and no command.
     if not text.startswith(MARK) or MARK in head[1:] or head == MARK:
         return TypedText(text)
-    return TypedCommand(head[1:].lower(), rest[0] if rest else "")
+    name = head[1:].lower()
+    return TypedCommand("quit" if name in LEAVING else name, rest[0] if rest else "")
 
 
 def goes_on(text: str) -> bool:

@@ -11,7 +11,7 @@ from prompt_toolkit.completion import DummyCompleter
 from headgate.cli.interactive.kept_lines import KeptLines, state_folder
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView
-from headgate.cli.interactive.typed_lines import TypedCommand, read_line
+from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
 from headgate.store import Bus
 
 TICK = 0.2
@@ -68,11 +68,16 @@ class WatchPrompt(TaskView):
                 case TypedCommand("quit"):
                     break
                 case TypedCommand(name):
-                    told = f"/{name} works in the interactive terminal: headgate without a command."
-                    self._screen.show(f"{told} Here, what you type is said to the task, and /quit quits.")
+                    self._explain(f"/{name}")
+                case TypedShell(command):
+                    self._explain(f"!{command}")
                 case typed:
                     self._screen.show(self._say(self._screen.pasted.expand(typed.text)), "class:dim")
         self._stop()
+
+    def _explain(self, typed: str) -> None:
+        told = f"{typed} works in the interactive terminal: headgate without a command."
+        self._screen.show(f"{told} Here, what you type is said to the task, and /quit quits.")
 
     async def _tick(self) -> None:
         while True:

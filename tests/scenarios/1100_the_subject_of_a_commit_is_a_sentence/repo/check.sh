@@ -1,0 +1,1 @@
+test "$(cat src/n.txt)" = 1
