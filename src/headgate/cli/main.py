@@ -29,6 +29,7 @@ from headgate.cli.terminal import (
     protect_terminal,
     terminal_width,
 )
+from headgate.control_characters import escape_controls
 
 
 class CommandEntry(NamedTuple):
@@ -232,7 +233,7 @@ class ErrorPolicy:
 
             print_exception(error)
         try:
-            click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)
+            click.echo(fold_lines(escape_controls(line), terminal_width(sys.stderr), 2), err=True)
         except BrokenPipeError:
             _exit_quietly(code)
         sys.exit(code)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Literal
 
+from headgate.control_characters import escape_controls
 from headgate.core import events as ev
 from headgate.core.knobs import MEMORY_TOOL
 from headgate.core.settings import OWN_FOLDER, Data, package_of
@@ -350,7 +351,8 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
         ("seconds", f"{report.seconds:.1f}"),
     ]
     lines += ["## Measured", "", "| what | value |", "|---|---|", *(f"| {k} | {v} |" for k, v in facts), ""]
-    return "\n".join([*lines, *(_usage(report) if with_usage else [])])
+    # The model's words are in it, and people read it in a terminal or an editor.
+    return escape_controls("\n".join([*lines, *(_usage(report) if with_usage else [])]))
 
 
 def _tokens(report: Report) -> str:
