@@ -102,7 +102,7 @@ def say_failures(sentences: Sequence[str], told: str) -> list[str]:
     """Failed verifications in words. What `told` says, or the one before, is not said word for word again."""
     before = ["", *sentences]
     return [
-        "the same again" if one == last else "the failure named above" if one in told else one
+        "the same again" if one and one == last else "the failure named above" if one and one in told else one
         for last, one in zip(before, sentences, strict=False)
     ]
 
