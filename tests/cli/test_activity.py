@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-from headgate.cli.live import Footer, Progress
+from headgate.cli.live import Footer, Progress, ShownTask
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
@@ -192,3 +192,39 @@ async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
             await asyncio.sleep(0)
             said += capsys.readouterr().err
     assert set(said.splitlines()) == {"[00:00] EXPLORE turn 1/20: reading ~4.1k tokens"}
+
+
+class Lines(ShownTask):
+    """A task whose lines are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(Bus())
+        self.lines: list[str] = []
+
+    def print_line(self, line: str, at: float) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize(
+    ("pulse", "line", "doing"),
+    [
+        (
+            Pulse("files", "Reading the code", 5, 30_000),
+            "Reading the code: 30,000 files...",
+            ": 5 of 30,000 files",
+        ),
+        (Pulse("files", "Reading", 9_000), "Reading: 9,000 files so far...", ": 9,000 files"),
+        (Pulse("files", "Reading"), "Reading...", ""),
+    ],
+)
+def test_many_files_that_are_read_are_a_line_once(pulse: Pulse, line: str, doing: str) -> None:
+    task = Lines()
+    while not task.lines:
+        task.hear_pulse(pulse)
+    for _ in range(3):
+        task.hear_pulse(pulse)
+    assert task.lines == [line]
+    assert task.doing.startswith(f"{pulse.text}{doing}")
+    assert task.elapsed > 0
+    task.activity.hear(at(ev.ScoutReported(scout="code")))
+    assert task.doing == "Starting"

@@ -101,7 +101,8 @@ async def test_five_submits_first_in_first_out_whoever_runs_them(queue_repo: Pat
     ids = []
     for words in (*options, ("--config", "../other.yaml")):
         code, out, err = await call(queue_repo, "submit", "Line one\nline two", *words)
-        assert (code, err) == (0, "")
+        name = out.strip()
+        assert (code, err) == (0, f"headgate watch {name} follows it; headgate cancel {name} cancels it.\n")
         ids.append(out)
     assert ids == [f"t{number}\n" for number in range(1, 6)]
     await until((queue_repo / "started").exists)

@@ -153,7 +153,7 @@ def test_a_server_that_is_down(repo: Path) -> None:
     (repo / "agent.yaml").write_text(QUICK)
     run = headgate(repo, "run", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9/v1")
     assert run.returncode == 3
-    assert "INFRA_ERROR (model_unavailable)" in run.stderr
+    assert "INFRA_ERROR: the model does not answer" in run.stderr
     assert "127.0.0.1:9" in run.stdout
     assert "Traceback" not in run.stderr
     report = json.loads(headgate(repo, "report", "t1", "--json").stdout)

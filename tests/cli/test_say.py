@@ -50,7 +50,11 @@ async def test_a_line_from_standard_input_for_a_queued_task(repo: Path) -> None:
             "",
             "Task t1 has ended (SUCCESS): headgate run --follow t1 TEXT starts a follow-up.",
         ),
-        (["Hello"], "", "No task is running: name a queued one, such as headgate say t7 TEXT."),
+        (
+            ["Hello"],
+            "",
+            "No task is running: name the queued one that is meant, such as headgate say t2 TEXT.",
+        ),
         (["t9", "Hello"], "", 'There is no task "t9": the latest is t2.'),
         (["t2", " \n"], "", "There is nothing to say: give a text."),
         (

@@ -89,7 +89,7 @@ def test_what_tries_another_task_again(repo: Path, engine: Engine, typed: Typed)
     (repo / "script.yaml").write_text("- calls: [{write_file: {path: new.txt, content: x}}]\n")
     code, out, err = typed("run", "Write it")
     assert code == 3
-    assert "INFRA_ERROR (model_refused): the script has no reply to the request" in err
+    assert "INFRA_ERROR: the script has no reply to the request" in err
     assert out.splitlines()[-1] == "headgate run --resume t1 tries again and starts from this report."
     code, _, err = typed("run", "--resume", "t1")
     assert "Task t2 started: flat flow, script:script.yaml; retry of t1" in err
@@ -113,7 +113,7 @@ def test_a_cancelled_task_s_report(repo: Path, engine: Engine, typed: Typed) -> 
         "headgate: Task t1 is a proposal: headgate abort t1 discards it.\n",
     )
     assert typed("abort", "t1")[0] == 0
-    assert "CANCELLED (aborted): the proposal was discarded" in typed("show")[1]
+    assert "CANCELLED: the proposal was discarded" in typed("show")[1]
     report = typed("report")[1]
     assert report.splitlines()[:3] == ["# CANCELLED: Look", "", "Cancelled."]
     assert ("| requests | 2 |" in report, "## work" in report) == (True, False)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from command import environment, headgate, on_terminal
 
-from headgate.cli.terminal import escape_controls
+from headgate.control_characters import escape_controls
 
 EVIL = "\x1b[2A\x1b[2KVerified by\x1b]52;c;ZXZpbA==\x07 \x9b31m \x85 \u202egnp\u2066 \rover\x08\x7f"
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

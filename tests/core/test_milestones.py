@@ -7,6 +7,7 @@ import pytest
 
 from headgate.core import events as ev
 from headgate.core.attempt import describe_faults
+from headgate.core.call_lines import CallLines
 from headgate.core.flow import Flow, Stage
 from headgate.core.history import RunRecord
 from headgate.core.milestones import milestone
@@ -52,7 +53,7 @@ def test_a_second_look_says_why() -> None:
 @pytest.mark.parametrize(
     ("kind", "reason", "line"),
     [
-        ("scout", "next", "Querying Scout A..."),
+        ("scout", "next", "Querying Scout A... reading the code map"),
         ("talk", "next", "Scout A: a model reads on..."),
         ("talk", "retry", "Scout A: started again"),
     ],
@@ -97,7 +98,7 @@ def test_a_new_try_says_of_what() -> None:
         ),
         (
             ev.TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=()),
-            "CANCELLED (aborted): the proposal was discarded",
+            "CANCELLED: the proposal was discarded",
         ),
     ],
     ids=lambda value: type(value).__name__,
@@ -125,7 +126,7 @@ def test_whole_answers() -> None:
         ev.SuspectsFound(),
     )
     assert [line for _, line in told] == [
-        "Running the check first (run 1)...",
+        "Running the check first...",
         "It fails: a.py::test_x: 1 != 2 (and 1 more)",
         "Suspect: a.py: f",
         "Answer 1 (a.py: f): unchanged",
@@ -165,9 +166,171 @@ def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
     spent = ev.StageEnded(stage="work", ending="failed", reason="final_turn_spent", note=ev.Note())
     ended = ev.TaskEnded(state="STUCK", verified=False, reason="no_progress", summary="", files_changed=())
     assert [line for _, line in lines(STARTED, spent, ended)][1:] == [
-        "work: failed (final_turn_spent): the final turn was not enough",
-        "STUCK (no_progress): the last attempts changed nothing",
+        "work: did not complete: it did not conclude in its last turn",
+        "STUCK: the last attempts changed nothing",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "decided", "line"),
+    [
+        (
+            "talk",
+            ("fail", "escalated", "There is no such file. Look again."),
+            "handed its work back: There is no such file",
+        ),
+        ("planner", ("fail", "escalated", "It needs a key."), "gave the task up: It needs a key"),
+        (
+            "talk",
+            ("fail", "final_turn_spent", "3 replies without a tool call; 1 failed call"),
+            "did not complete: it did not conclude in its last turn (3 replies without a tool call)",
+        ),
+        ("talk", ("skip", "max_turns", ""), "skipped: its turns are used up"),
+    ],
+)
+def test_the_end_of_a_stage_says_why_in_words(kind: str, decided: tuple[str, str, str], line: str) -> None:
+    action, reason, detail = decided
+    started = REVISED.model_copy(update={"reason": "next", "stage_kind": kind})
+    decision = ev.DecisionMade(action=action, reason=reason, detail=detail)
+    ending: Any = "skipped" if action == "skip" else "failed"
+    ended = ev.StageEnded(stage="work", ending=ending, reason=reason, note=ev.Note())
+    assert lines(STARTED, started, decision, ended)[-1][1] == f"WORK: {line}"
+
+
+def test_a_planner_and_a_last_turn_are_told_in_words() -> None:
+    planner = REVISED.model_copy(update={"title": "PLANNER", "reason": "next", "stage_kind": "planner"})
+    faults = "3 replies without a tool call"
+    final = ev.DecisionMade(action="final_turn", reason="retry_exhaustion", detail=faults)
+    asked = ev.DecisionMade(action="final_turn", reason="user_stop")
+    assert [line for _, line in lines(STARTED, planner, final, asked)][1:] == [
+        "PLANNER: deciding what to do...",
+        f"Asking for a conclusion: {faults}",
+        "Asking for a conclusion",
+    ]
+
+
+def test_time_before_the_start_counts() -> None:
+    began = STARTED.model_copy(update={"began": 990.0})
+    assert [seconds for seconds, _ in lines(began)] == [10.0]
+
+
+STEP = ev.StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
+FAILING = ("a.py::test_x: 1 != 2", "a.py::test_y: 3 != 4", "a.py::test_z")
+TOLD = "a.py::test_x: 1 != 2 (and 2 more)"
+REASON = 'step "tests" (pytest -q) failed with exit code 1'
+CLAUSE = "; the same tests failed before this task as well"
+
+
+def verified(passed: bool = False, **fields: Any) -> ev.VerifyFinished:
+    said = {"reason": REASON + CLAUSE, "failing": FAILING, "clause": CLAUSE} if not passed else {}
+    return ev.VerifyFinished(run_id="run_1", passed=passed, steps=(STEP,), **{**said, **fields})
+
+
+BEGUN = ev.VerifyStarted(run_id="run_1", steps=("tests",))
+BROKE = ev.StepFailed(run_id="run_1", step="tests", sentence=TOLD)
+
+
+def test_a_failure_is_told_when_its_step_fails_and_only_once() -> None:
+    assert [line for _, line in lines(STARTED, BEGUN, BROKE, verified())][1:] == [
+        "Running verification...",
+        f"Verification failed: {TOLD}",
+        "The same tests failed before this task as well",
+    ]
+    plain = verified(reason=REASON, clause="")
+    assert [line for _, line in lines(STARTED, BEGUN, BROKE, plain)][1:] == [
+        "Running verification...",
+        f"Verification failed: {TOLD}",
+    ]
+
+
+def test_a_failure_that_may_be_accepted_is_not_called_one_before_that_is_known() -> None:
+    open_still = BROKE.model_copy(update={"decides": False})
+    accepted = verified(passed=True, forgiven=("tests",))
+    assert [line for _, line in lines(STARTED, BEGUN, open_still, accepted)][2:] == [
+        f'Step "tests" failed: {TOLD}',
+        "Verification passed; failed as before the task: tests",
+    ]
+    assert [line for _, line in lines(STARTED, BEGUN, open_still, verified())][2:] == [
+        f'Step "tests" failed: {TOLD}',
+        f"Verification failed: {TOLD}{CLAUSE}",
+    ]
+
+
+def test_a_failure_of_an_earlier_version_is_told_at_its_end() -> None:
+    assert lines(STARTED, BEGUN, verified())[-1][1] == f"Verification failed: {TOLD}{CLAUSE}"
+
+
+def test_what_a_server_could_not_do_is_told_once() -> None:
+    reply = ev.ReplyReceived(finish="calls", calls=(), remark="Calls are read from text from now on.")
+    assert [line for _, line in lines(STARTED, reply, reply)][1:] == [
+        "Warning: Calls are read from text from now on"
+    ]
+
+
+# Calls, a line each.
+
+
+def called(name: str, target: str, category: Any = "read", **finished: Any) -> list[str]:
+    """The lines of one call."""
+    calls = CallLines()
+    bodies: list[ev.AnyBody] = [
+        ev.ToolStarted(call="c", name=name, category=category, target=target),
+        ev.ToolFinished(call="c", name=name, category=category, **{"ok": True, **finished}),
+    ]
+    said = (calls.hear(ev.Event(number, "t1", "work", 1, 0.0, body)) for number, body in enumerate(bodies))
+    return [line for line in said if line]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "fields", "line"),
+    [
+        ("read_file", "cal/dates.py", {}, "read cal/dates.py"),
+        (
+            "read_files",
+            "a.py, b",
+            {"read": ("a.py", "b.py", "c.py", "d.py")},
+            "read a.py, b.py, c.py and 1 more",
+        ),
+        ("edit_file", "cal/dates.py", {"category": "write", "told": "+3 -1"}, "edit cal/dates.py +3 -1"),
+        ("apply_patch", "", {"category": "write", "told": "+3 -1", "changed": ("a.py",)}, "patch a.py +3 -1"),
+        ("shell", "pytest -q", {"category": "run"}, "run pytest -q"),
+        (
+            "shell",
+            "pytest -q",
+            {"category": "run", "told": "exit code 1"},
+            "run pytest -q: failed (exit code 1)",
+        ),
+        ("shell", "sleep 9", {"category": "run", "told": "timed out"}, "run sleep 9: timed out"),
+        (
+            "edit_file",
+            "a.py",
+            {
+                "category": "write",
+                "ok": False,
+                "error": "failed",
+                "detail": "edit_file: `old` is not in a.py; read it.",
+            },
+            "edit a.py: failed: `old` is not in a.py",
+        ),
+        ("lookup__find", "x", {"category": None}, "lookup__find x"),
+    ],
+)
+def test_a_call_is_a_line(name: str, target: str, fields: dict[str, Any], line: str) -> None:
+    assert called(name, target, **fields) == [line]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("think", {"category": "reasoning"}),
+        ("stage_done", {"category": "control"}),
+        ("run_tests", {"category": "run"}),
+        ("write_file", {"category": "write", "ok": False, "error": "denied", "detail": "No."}),
+    ],
+    ids=["a thought", "a signal", "a milestone of its own", "a refusal is a milestone"],
+)
+def test_a_call_that_is_no_line(name: str, fields: dict[str, Any]) -> None:
+    assert called(name, "x", **fields) == []
 
 
 @pytest.mark.parametrize(

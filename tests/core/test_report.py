@@ -41,9 +41,42 @@ def test_every_failed_verification_is_a_run() -> None:
     page = render_markdown(report, state).splitlines()
     assert [line for line in page if line.startswith(("1. ", "2. ", "3. "))] == [
         "1. tests fail (run_1)",
-        "2. tests fail (run_2)",
-        "3. tests fail (run_3)",
+        "2. the same again (run_2)",
+        "3. the same again (run_3)",
     ]
+
+
+def test_a_failing_test_is_named_once() -> None:
+    failing = ("tests/test_a.py::test_x: ValueError: no", "tests/test_a.py::test_y")
+    clause = "; the same tests failed before this task as well"
+    other = {"failing": ("tests/test_a.py::test_z",), "reason": "tests fail"}
+    last = {"failing": failing, "reason": f"tests fail{clause}", "clause": clause}
+    state = state_after(*run(1, **other), *run(2, **last), *run(3, **last))
+    told = f"tests/test_a.py::test_x: ValueError: no (and 1 more){clause}"
+    summary = write_summary(state, "STUCK", "verify_loops", "", ())
+    assert summary.splitlines()[0] == f"Verification failed 3 times; the last failure: {told}"
+    state.status, state.reason, state.summary = "STUCK", "verify_loops", summary
+    report = build_report(state)
+    assert report.error == f"verify_loops: {told}"
+    assert report.failures[1].model_dump(include={"reason", "sentence", "failing"}) == {
+        "reason": f"tests fail{clause}",
+        "sentence": told,
+        "failing": failing,
+    }
+    page = render_markdown(report, state)
+    assert page.count("test_x") == 1
+    assert [line for line in page.splitlines() if line.startswith(("1. ", "2. ", "3. "))] == [
+        "1. tests/test_a.py::test_z (run_1)",
+        "2. the failure named above (run_2)",
+        "3. the same again (run_3)",
+    ]
+
+
+def test_a_page_for_people_cannot_steer_their_terminal() -> None:
+    state = state_after(*run(1))
+    state.summary = "The model says: \x1b[2J\u202eno\x9b1m\rVerified by run_1."
+    page = render_markdown(build_report(state), state)
+    assert "The model says: \\x1b[2J\\u202eno\\x9b1m\\rVerified by run_1." in page
 
 
 def test_a_run_that_was_cut_short_is_not_named() -> None:

@@ -89,12 +89,12 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
         "Task t1 started: short flow, openai/x",
         "WORK: working...",
         "WORK: looking at the diff again: too wide",
-        "Running verification (run 1)...",
+        "Running verification...",
         "Verification failed: red",
         "Verification failed, debugging... Attempt 2...",
-        "WORK: failed (max_turns): its turns are used up",
+        "WORK: did not complete: its turns are used up",
         "WORK: started again",
-        "Running verification (run 2)...",
+        "Running verification...",
         "Verification passed",
     ]
     report = build_report(state)

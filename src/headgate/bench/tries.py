@@ -18,6 +18,8 @@ from headgate.errors import ConfigError
 from headgate.patterns import regex
 
 _RUN_ID = regex(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
+_VARYING = regex(r"\b0x[0-9a-fA-F]{4,}|(?:/[\w.-]+)*/pytest-of-[\w.-]+/pytest-\d+")
+"""What the error of a test may name: where an object was in memory, and pytest's own temporary folder."""
 
 
 def with_tries(flow: Flow, tries: int, checks: Iterable[CheckSpec]) -> Flow:
@@ -90,8 +92,7 @@ class TryRecorder:
                 self._forced.append(reason)
             case VerifyFinished(asked=False, rewritten=()) as body:
                 seconds = sum(step.seconds for step in body.steps)
-                counted = f"; failing tests: {len(body.failing)}" if body.failing else ""
-                why = None if body.passed else self._say(body.reason or "the tests failed") + counted
+                why = None if body.passed else self._say(body.sentence or "the tests failed")
                 self._add(Try(why, len(body.failing), tuple(dict.fromkeys(self._forced)), seconds))
             case _:
                 pass
@@ -118,4 +119,4 @@ class TryRecorder:
         """A reason without what differs from run to run, or from machine to machine."""
         for command in self.commands:
             reason = reason.replace(f" ({command})", "")
-        return _RUN_ID.sub("", reason.replace(self.place, ".")).strip()
+        return _VARYING.sub("...", _RUN_ID.sub("", reason.replace(self.place, "."))).strip()

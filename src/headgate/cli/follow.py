@@ -23,6 +23,7 @@ from headgate.cli.printing import print_diff, say
 from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
 from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
+from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, PhaseChanged, Report, Task, fold, phase_line, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
 from headgate.process import FileLock, kill_own_commands
@@ -93,7 +94,7 @@ async def follow_task(
         if number is not None:
             print_summary(report, to_stderr=True)
         elif as_json:
-            say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
+            say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode(), as_is=True)
         elif answer_alone:
             print_answer(report)
         elif returned:
@@ -213,7 +214,7 @@ class PhaseLines:
 
 def print_event(event: Event, progress: Progress) -> None:
     with progress.footer_hidden():
-        say(orjson.dumps(event.as_json()).decode())
+        say(orjson.dumps(event.as_json()).decode(), as_is=True)
 
 
 def print_answer(report: Report) -> None:
@@ -229,7 +230,7 @@ def print_summary(report: Report, *, to_stderr: bool = False) -> None:
     width = terminal_width(sys.stderr if to_stderr else sys.stdout)
     out("")
     for line in last_lines(report):
-        out(fold_lines(line, width, 2))
+        out(fold_lines(escape_controls(line), width, 2))
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

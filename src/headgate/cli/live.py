@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from headgate.cli.printing import clock, printable
 from headgate.cli.terminal import fold_lines, is_in_front, styling_stream
-from headgate.core import Event, Pulse, State, milestone, say_cost
+from headgate.core import CallLines, Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
 
@@ -95,6 +96,8 @@ STYLES = (
     ("Refused", "yellow"),
     ("Model:", "yellow"),
 )
+PATIENCE = 1.0
+"""Seconds after which people are told that many files are read."""
 SILENCE = 30.0
 """Seconds without a line after which one says what is being done, where there is no terminal."""
 TICK = 0.125
@@ -117,6 +120,13 @@ class ShownTask:
         self.waiting = ""
         """Why the task does not run now."""
         self.activity = Activity()
+        self._calls = CallLines()
+        self.shows_calls = True
+        """A call is a line below the milestone; False where something shows more of it."""
+        self._began = 0.0
+        """When a task was taken up that has not started yet."""
+        self._reading, self._reading_since = "", 0.0
+        """What many files are read for, until it was said, and since when."""
 
     @property
     def state(self) -> State:
@@ -124,16 +134,27 @@ class ShownTask:
         return self._bus.state
 
     def hear(self, event: Event) -> None:
-        """Shows an event's milestone, if it is one."""
+        """Shows an event's milestone, if it is one, or the call that it ends."""
         self.activity.hear(event)
         self.waiting = ""
-        line = milestone(event, self.state, self.tries_again)
-        if line:
+        call = self._calls.hear(event)
+        if line := milestone(event, self.state, self.tries_again):
             self.print_line(line, self.state.seconds)
+        elif call and self.shows_calls:
+            self.print_more(call)
 
     def hear_pulse(self, pulse: Pulse) -> None:
-        """Takes a sign of life in; it is no line."""
+        """Takes a sign of life in. It is no line, unless many files are read for a while."""
         self.activity.hear_pulse(pulse)
+        if pulse.source != "files":
+            return
+        self._began, now = self._began or time.time(), time.monotonic()
+        if self._reading != pulse.text:
+            self._reading, self._reading_since = pulse.text, now
+        elif now - self._reading_since >= (PATIENCE if pulse.done or pulse.total else 2 * PATIENCE):
+            self._reading_since = math.inf
+            so_far = f": {pulse.done:,} files so far" if pulse.done else ""
+            self.print_now(f"{pulse.text}{f': {pulse.total:,} files' if pulse.total else so_far}...")
 
     def print_line(self, line: str, at: float) -> None:
         """A line, with the time at which it was."""
@@ -150,6 +171,8 @@ class ShownTask:
     @property
     def elapsed(self) -> float:
         """How long the task has been worked on until now."""
+        if self._began and not self.state.started_at:
+            return time.time() - self._began
         if self.state.status != "RUNNING":
             return self.state.seconds
         return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)

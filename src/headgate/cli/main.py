@@ -30,6 +30,7 @@ from headgate.cli.terminal import (
     terminal_width,
     typing_hidden,
 )
+from headgate.control_characters import escape_controls
 
 
 class CommandEntry(NamedTuple):
@@ -234,7 +235,7 @@ class ErrorPolicy:
 
             print_exception(error)
         try:
-            click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)
+            click.echo(fold_lines(escape_controls(line), terminal_width(sys.stderr), 2), err=True)
         except BrokenPipeError:
             _exit_quietly(code)
         sys.exit(code)

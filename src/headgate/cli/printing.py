@@ -4,6 +4,7 @@ import os
 import sys
 
 from headgate.cli.terminal import fold_lines, terminal_width
+from headgate.control_characters import escape_controls
 
 
 def clock(seconds: float) -> str:
@@ -18,11 +19,14 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def say(text: str = "", *, hanging: int | None = None) -> None:
+def say(text: str = "", *, hanging: int | None = None, as_is: bool = False) -> None:
     """One line on standard output, whatever its characters and whether or not anyone still reads it.
 
     With `hanging`, a terminal has it broken at words, and indented by that much from its second line on.
+    Control characters of a model are written out, also in a pipe, unless the line is to stay `as_is`, for
+    programs.
     """
+    text = text if as_is else escape_controls(text)
     if hanging is not None:
         text = fold_lines(text, terminal_width(sys.stdout), hanging)
     encoding = sys.stdout.encoding or "utf-8"

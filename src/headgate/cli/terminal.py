@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from headgate.patterns import regex
+from headgate.control_characters import escape_controls
 
 USUAL_WIDTH, MIN_WIDTH = 80, 20
 
@@ -128,17 +128,6 @@ class ClosableTerminal(io.FileIO):
                 raise
             redirect_to_null(self.fileno())
             return memoryview(data).nbytes
-
-
-_STEERING = regex(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-)
-"""Control characters but for line breaks and tabs, and those that change the direction of text."""
-
-
-def escape_controls(text: str) -> str:
-    """Text that cannot steer a terminal: such characters are written out, as in \\x1b."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class PlainTerminal(ClosableTerminal):

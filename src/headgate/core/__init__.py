@@ -21,6 +21,7 @@ from headgate.core.boundary_text import (
     without_ending,
     without_notes,
 )
+from headgate.core.call_lines import CallLines
 from headgate.core.checks_and_guards import (
     VERIFY_CHECK,
     Access,
@@ -79,6 +80,7 @@ from headgate.core.events import (
     StageEnded,
     StageSkipped,
     StageStarted,
+    StepFailed,
     StepResult,
     StopAsked,
     StoreRestored,
@@ -97,6 +99,7 @@ from headgate.core.events import (
     ViewCompacted,
     WorktreeCommitted,
     WorktreeRemoved,
+    say_failed,
     spent,
 )
 from headgate.core.flow import (
@@ -280,6 +283,7 @@ from headgate.core.summary import (
     WHY_NOT_IN_DIFF,
     last_summary,
     say_discarded,
+    say_failures,
     say_merged,
     say_unread,
     write_summary,

@@ -70,6 +70,8 @@ class TaskStarted(Body):
     constraints: Constraints
     flow: Flow
     model: str
+    began: float = 0.0
+    """When a process took the task up: in a large repository, long before this event."""
     elsewhere: tuple[tuple[str, str], ...] = ()
     """The models that are not on this machine, each with its server's address."""
     tools: tuple[str, ...]
@@ -305,6 +307,8 @@ class ToolFinished(Body):
     """Stands for the answer: equal answers have equal ones."""
     tree: str = ""
     """The git tree that a command left, where whose changes are whose is recorded."""
+    told: str = ""
+    """What came of it in a few words for people: lines added and removed, or how a command failed."""
 
 
 class EditsNoticed(Body):
@@ -478,13 +482,13 @@ FAILING_SHOWN = 240
 """What is shown of a failing test's line."""
 
 
-def say_failed(failing: Sequence[str], reason: str) -> str:
-    """A failed verification in one sentence for people: the first failing test with its error and how many
-    more there are, or the reason where no test is known."""
+def say_failed(failing: Sequence[str], reason: str, clause: str = "") -> str:
+    """A failed verification in one sentence for people: the first failing test with its error, how many more
+    there are, and the clause; or the reason, which includes the clause, where no test is known."""
     if not failing:
         return reason
     more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
-    return f"{shorten(' '.join(failing[0].split()), FAILING_SHOWN)}{more}"
+    return f"{shorten(' '.join(failing[0].split()), FAILING_SHOWN)}{more}{clause}"
 
 
 class StepResult(Body):
@@ -511,6 +515,20 @@ class VerifyStarted(Body):
     """Not the flow's last word: a run that is recorded and decides nothing."""
     opening: bool = False
     """The flow begins with it; otherwise it is the model that asked."""
+
+
+class StepFailed(Body):
+    """A verification step failed. What else is found out about that takes time, and ends with the run."""
+
+    kind: Literal["step_failed"] = "step_failed"
+    run_id: str
+    step: str
+    sentence: str
+    """Why it failed, for people."""
+    asked: bool = False
+    """As in the event that started the run."""
+    decides: bool = True
+    """False where the configuration may accept it because it failed before the task as well."""
 
 
 class VerifyFinished(Body):
@@ -542,11 +560,14 @@ class VerifyFinished(Body):
     """The git tree that the run left, where whose changes are whose is recorded and the run changed files."""
     put_back: tuple[str, ...] = ()
     """What a person should know of files that configure the task: they were changed, and were put back."""
+    clause: str = ""
+    """What the reason says besides the step that failed, as the end of a sentence: of the time before the
+    task, or that the step took too long."""
 
     @property
     def sentence(self) -> str:
         """Why it failed, for people: the first failing test by name, or else the step that failed."""
-        return say_failed(self.failing, self.reason)
+        return say_failed(self.failing, self.reason, self.clause)
 
 
 class BaselineVerified(Body):
@@ -855,6 +876,7 @@ AnyBody = Annotated[
     | ViewCompacted
     | StageCompacted
     | VerifyStarted
+    | StepFailed
     | VerifyFinished
     | BaselineVerified
     | SuspectsFound

@@ -26,11 +26,20 @@ class Failure:
     """What was changed afterwards, as a diff; None until that is known."""
     tree_after: str = ""
     """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
+    sentence: str = ""
+    """Why it failed, for people: the first failing test by name, or else the step that failed."""
 
-    @property
-    def sentence(self) -> str:
-        """Why it failed, for people: the first failing test by name, or else the step that failed."""
-        return ev.say_failed(self.failing, self.reason)
+    @classmethod
+    def of(cls, body: ev.VerifyFinished) -> "Failure":
+        """A verification that did not pass."""
+        return cls(
+            body.run_id,
+            body.reason,
+            body.tree,
+            body.failing,
+            tree_after=body.tree_after,
+            sentence=body.sentence,
+        )
 
 
 @dataclass
@@ -215,6 +224,8 @@ class RunRecord:
 
     started: str = ""
     """The latest run that was started."""
+    announced: str = ""
+    """What people were told of its failure before it ended."""
     ended: set[str] = field(default_factory=set)
     """The runs that came to an end; the others were cut short, and have no whole log."""
     at_start: list[ev.BaselineVerified] = field(default_factory=list)
@@ -229,7 +240,9 @@ class RunRecord:
     def apply(self, body: ev.AnyBody) -> None:
         match body:
             case ev.VerifyStarted():
-                self.started = body.run_id
+                self.started, self.announced = body.run_id, ""
+            case ev.StepFailed(decides=True):
+                self.announced = self.announced or body.sentence
             case ev.CheckFinished(check="verify", verdict="broken"):
                 self.ended.add(self.started)
             case ev.BaselineVerified():

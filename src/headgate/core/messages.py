@@ -174,15 +174,15 @@ class Pulse:
     """A sign of life that is not worth an event, for people who watch."""
 
     source: str
-    """`reading`: the prompt. `text`, `thinking`, `written`: pieces of a reply; `written` is part of a call.
-    `call`: the name of the tool being called. `step`: a verification step starts. `start`: steps are run on
-    the tree as it was at the task's start; the step, or nothing before the first. `command`: a line that a
-    command printed."""
+    """`files`: many files are read; the text says what for. `reading`: the prompt. `text`, `thinking`,
+    `written`: pieces of a reply; `written` is part of a call. `call`: the name of the tool being called.
+    `step`: a verification step starts. `start`: steps are run on the tree as it was at the task's start; the
+    step, or nothing before the first. `command`: a line that a command printed."""
     text: str = ""
     done: int = 0
-    """`reading`: tokens read so far; 0 if the server does not say."""
+    """`reading`: tokens read so far; 0 if the server does not say. `files`: files read so far."""
     total: int = 0
-    """`reading`: tokens of the prompt."""
+    """`reading`: tokens of the prompt. `files`: how many there are; 0 if that is not known yet."""
 
 
 class Model(Protocol):

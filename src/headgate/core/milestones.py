@@ -1,7 +1,8 @@
 """What happens, in one line each, for people who watch."""
 
 from headgate.core import events as ev
-from headgate.core.attempt import is_announced_end
+from headgate.core.attempt import StageState, is_announced_end
+from headgate.core.flow import PLANNER
 from headgate.core.settings import SCOUTS, package_of
 from headgate.core.state import State
 from headgate.core.text import shorten
@@ -23,7 +24,11 @@ _REASONS = {
     "limit_tokens": "the task reached its token limit",
     "limit_seconds": "the task reached its time limit",
     "limit_cost": "the task reached its cost limit",
-    "final_turn_spent": "the final turn was not enough",
+    "final_turn_spent": "it did not conclude in its last turn",
+    "escalated": "the work was handed back",
+    "given_up": "the model gave it up",
+    "input_missing": "what it needs is missing",
+    "nothing_to_verify": "there is nothing to verify",
     "join_any": "another stage was enough",
     "outrun": "another change was written first",
     "needs_not_met": "a stage that it depends on did not complete",
@@ -49,6 +54,7 @@ _DOING = {
     "work": "working...",
     "answer": "reading...",
 }
+_QUERYING = {"code": "reading the code map", "build": "finding out how to build and test"}
 LINE_SHOWN = 300
 """What is shown of a line that a person said."""
 
@@ -82,10 +88,13 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.StageStarted(title=""):
             return None
         case ev.StageStarted(title=title, reason="next") as body if title in SCOUTS.values():
-            return f"{title}: a model reads on..." if body.stage_kind == "talk" else f"Querying {title}..."
+            if body.stage_kind == "talk":
+                return f"{title}: a model reads on..."
+            scout = next(name for name, shown in SCOUTS.items() if shown == title)
+            return f"Querying {title}... {_QUERYING[scout]}"
         case ev.StageStarted(reason="next") as body:
-            doing = "asking..." if body.stage_kind == "answer" else _DOING.get(body.stage, "started")
-            return f"{body.title}: {doing}"
+            own = {"answer": "asking...", PLANNER: "deciding what to do..."}.get(body.stage_kind)
+            return f"{body.title}: {own or _DOING.get(body.stage, 'started')}"
         case ev.StageStarted(reason="check_failed"):
             most = _most_rounds(event.path, state)
             of = f"/{most}" if most else ""
@@ -103,7 +112,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return None  # the task ends with it, and its summary says it
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
-        case ev.ReplyReceived(remark=remark) if remark:
+        case ev.ReplyReceived(remark=remark) if state.remarks[remark] == 1:
             return f"Warning: {remark.rstrip('.')}"
         case ev.PromptCut() as body if state.cut == body:
             return f"Warning: {body.describe()}"
@@ -125,7 +134,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.PlanWritten() as body:
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
-            return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
+            asked = body.reason == "user_stop"
+            return f"Asking for a conclusion{'' if asked else f': {body.detail or say_reason(body.reason)}'}"
         case ev.DecisionMade(action="wait", seconds=seconds) as body if seconds:
             return f"{stage.title if stage else event.path}: {body.detail}"
         case ev.DecisionMade(action="wait") as body:
@@ -140,12 +150,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.StageEnded(ending="skipped", reason="max_turns") if stage and stage.kind == "answer":
             return f"{stage.title}: no answer passed"
         case ev.StageEnded(ending=ending) as body if ending != "completed":
-            return (
-                f"{stage.title if stage else body.stage}: {ending} ({body.reason}): "
-                f"{_why(body.reason, state)}"
-            )
-        case ev.VerifyStarted(opening=True) as body:
-            return f"Running the check first ({_run(body.run_id, state)})..."
+            return f"{stage.title if stage else body.stage}: {_say_end(body, stage, state)}"
+        case ev.VerifyStarted(opening=True):
+            return "Running the check first..."
         case ev.VerifyFinished(opening=True) as body:
             return "It passes" if body.passed else f"It fails: {body.sentence}"
         case ev.SuspectsFound(unfit=unfit) if unfit:
@@ -161,12 +168,19 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{why}"
         case ev.VerifyFinished(rewritten=changed) if changed:
             return f"Verification passed, but the run changed {', '.join(changed[:3])}: it is run again"
-        case ev.VerifyStarted(asked=True) as body:
-            return f"Running the tests for the model ({_run(body.run_id, state)})..."
+        case ev.VerifyStarted(asked=True):
+            return "Running the tests for the model..."
+        case ev.StepFailed() as body if not body.decides or state.runs.announced != body.sentence:
+            return f'Step "{body.step}" failed: {body.sentence}'
+        case ev.StepFailed(asked=asked, sentence=sentence):
+            return f"{'The tests fail' if asked else 'Verification failed'}: {sentence}"
+        case ev.VerifyFinished(passed=False, sentence=sentence) if _was_told(sentence, state):
+            more = sentence.removeprefix(state.runs.announced).removeprefix("; ")
+            return f"{more[:1].upper()}{more[1:]}" if more else None
         case ev.VerifyFinished(asked=True) as body:
             return "The tests pass" if body.passed else f"The tests fail: {body.sentence}"
-        case ev.VerifyStarted() as body:
-            return f"Running verification ({_run(body.run_id, state)})..."
+        case ev.VerifyStarted():
+            return "Running verification..."
         case ev.VerifyFinished(passed=True, forgiven=forgiven) if forgiven:
             return f"Verification passed; failed as before the task: {', '.join(forgiven)}"
         case ev.VerifyFinished(passed=True):
@@ -215,11 +229,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:
-            why = (
-                ""
-                if body.reason in ("done", "cancelled")
-                else f" ({body.reason}): {_why(body.reason, state)}"
-            )
+            why = "" if body.reason in ("done", "cancelled") else f": {_why(body.reason, state)}"
             return f"{body.state}{why}"
         case _:
             return None
@@ -263,9 +273,22 @@ def _finding(state: State) -> str:
     return f": {_first_clause(reason)}" if reason else ""
 
 
-def _run(run_id: str, state: State) -> str:
-    """A run by its number in this task: people compare two of them, and look up an id only for its log."""
-    return f"run {state.run_ids.index(run_id) + 1}" if run_id in state.run_ids else run_id
+def _was_told(sentence: str, state: State) -> bool:
+    """Whether people were told of a failure when its step failed."""
+    return bool(state.runs.announced) and sentence.startswith(state.runs.announced)
+
+
+_ENDINGS = {"failed": "did not complete", "exhausted": "left unfinished"}
+
+
+def _say_end(body: ev.StageEnded, stage: StageState | None, state: State) -> str:
+    """How a stage ended that did not complete, and why."""
+    found = stage.why if stage and stage.why != body.reason else ""
+    if body.reason == "escalated":
+        what = "gave the task up" if stage and stage.kind == PLANNER else "handed its work back"
+        return f"{what}: {_first_clause(found)}" if found else what
+    more = f" ({_first_clause(found.removeprefix('Stuck: '))})" if found else ""
+    return f"{_ENDINGS.get(body.ending, body.ending)}: {_why(body.reason, state)}{more}"
 
 
 def _count(number: int, what: str) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Literal
 
+from headgate.control_characters import escape_controls
 from headgate.core import events as ev
 from headgate.core.knobs import MEMORY_TOOL
 from headgate.core.settings import OWN_FOLDER, Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
-from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
+from headgate.core.summary import all_warnings, last_note, last_summary, say_failures, say_final_turns
 from headgate.core.task import Constraints, TaskState, parse_task_text
 from headgate.core.text import shorten
 
@@ -87,6 +88,9 @@ class FailureReport(Data):
 
     run_id: str
     reason: str
+    sentence: str = ""
+    """The same for people: the first failing test by name, where one is known."""
+    failing: tuple[str, ...] = ()
     diagnosis: str
 
 
@@ -228,9 +232,7 @@ def build_report(state: State) -> Report:
         hypotheses=state.hypotheses if told else "",
         traceback=state.traceback,
         failures=tuple(
-            FailureReport(run_id=failure.run_id, reason=failure.reason, diagnosis=failure.diagnosis)
-            for failure in state.failures
-            if told
+            FailureReport.model_validate(one, from_attributes=True) for one in state.failures if told
         ),
         run_ids=state.runs.ended_of(state.run_ids),
         files_changed=tuple(state.files_changed),
@@ -352,7 +354,8 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
         ("seconds", f"{report.seconds:.1f}"),
     ]
     lines += ["## Measured", "", "| what | value |", "|---|---|", *(f"| {k} | {v} |" for k, v in facts), ""]
-    return "\n".join([*lines, *(_usage(report) if with_usage else [])])
+    # The model's words are in it, and people read it in a terminal or an editor.
+    return escape_controls("\n".join([*lines, *(_usage(report) if with_usage else [])]))
 
 
 def _tokens(report: Report) -> str:
@@ -373,9 +376,10 @@ def _usage(report: Report) -> list[str]:
 def _what_is_left(report: Report) -> list[str]:
     """What helps whoever takes a task up that did not succeed."""
     lines = _section("Hypotheses from the model", [report.hypotheses] if report.hypotheses else [])
+    words = say_failures([failure.sentence for failure in report.failures], report.summary)
     failures = []
-    for number, failure in enumerate(report.failures, 1):
-        failures.append(f"{number}. {failure.reason} ({failure.run_id})")
+    for number, (failure, said) in enumerate(zip(report.failures, words, strict=True), 1):
+        failures.append(f"{number}. {said} ({failure.run_id})")
         failures += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
     lines += _section("Failed verifications", failures)
     logs = [f"- `.headgate/runs/{run_id}/combined.log`" for run_id in report.run_ids]

@@ -74,6 +74,8 @@ class State:
     """What the model was asked, classifiers and last words included."""
     replies: int = 0
     """What it answered in stages."""
+    remarks: Counter[str] = field(default_factory=Counter)
+    """What servers could not do with requests; people are told once."""
     tool_calls: Counter[str] = field(default_factory=Counter)
     tool_errors: Counter[str] = field(default_factory=Counter)
     sources: dict[str, None] = field(default_factory=dict)
@@ -177,7 +179,7 @@ class State:
                 self.config, self.sandbox = body.config, body.sandbox
                 self.base, self.has_worktree = body.worktree, bool(body.worktree)
                 self.losses += [remark.rstrip(".") for remark in body.remarks]
-                self.status, self.started_at = "RUNNING", event.at
+                self.status, self.started_at = "RUNNING", body.began or event.at
             case ev.StageStarted() as body:
                 self._enter(event.path, body, event.at)
             case ev.PlanWritten() as body:
@@ -210,9 +212,7 @@ class State:
                     idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
                     self.idle_rounds = self.idle_rounds + 1 if idle else 0
                     self.round = WorkSinceFailure()
-                    self.failures.append(
-                        Failure(body.run_id, body.reason, body.tree, body.failing, tree_after=body.tree_after)
-                    )
+                    self.failures.append(Failure.of(body))
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.CheckFinished() as body if self._is_review(stage, body):
                 self.review.take(body, len(self.failures))
@@ -280,6 +280,7 @@ class State:
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
                 self.replies += 1
+                self.remarks.update(filter(None, [getattr(body, "remark", "")]))
                 self._spend(event.path, body)
             case ev.PromptCut() as body:
                 self.cut = self.cut or body
@@ -388,7 +389,7 @@ class State:
 
     @property
     def last_failure(self) -> str:
-        return self.failures[-1].reason if self.failures else ""
+        return self.failures[-1].sentence if self.failures else ""
 
 
 def fold(events: Iterable[ev.Event]) -> State:

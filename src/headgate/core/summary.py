@@ -105,6 +105,15 @@ def write_summary(
     return "\n".join(lines)
 
 
+def say_failures(sentences: Sequence[str], told: str) -> list[str]:
+    """Failed verifications in words. What `told` says, or the one before, is not said word for word again."""
+    before = ["", *sentences]
+    return [
+        "the same again" if one and one == last else "the failure named above" if one and one in told else one
+        for last, one in zip(before, sentences, strict=False)
+    ]
+
+
 def say_merged(verified: bool | None, reason: str) -> str:
     """How the changes do that were applied to the user's own tree."""
     where = "Its changes are in your own tree"

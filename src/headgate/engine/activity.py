@@ -13,8 +13,10 @@ from headgate.core import (
     Pulse,
     ReplyFailed,
     ReplyReceived,
+    ScoutReported,
     StageState,
     State,
+    TaskStarted,
     ToolFinished,
     ToolStarted,
     VerifyFinished,
@@ -22,7 +24,9 @@ from headgate.core import (
 )
 
 LINES = 4
-Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"]
+Doing = Literal[
+    "idle", "files", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"
+]
 _WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
 _BY_ITSELF = {"mutate": "trying small changes", "scout": "looking around"}
 """What kinds of stages do that work without a model."""
@@ -78,6 +82,8 @@ class Activity:
                 self._begin("verifying", ", ".join(body.steps))
             case BaselineVerified() | VerifyFinished() | ToolFinished() | ReplyReceived() | ReplyFailed():
                 self._begin("idle")
+            case TaskStarted() | ScoutReported():
+                self._begin("idle")
             case CheckFinished(check="verify"):
                 self._begin("idle")
             case _:
@@ -86,6 +92,10 @@ class Activity:
     def hear_pulse(self, pulse: Pulse) -> None:
         """Takes a sign of life from a model or a command."""
         match pulse.source:
+            case "files":
+                if (self._doing, self._name) != ("files", pulse.text):
+                    self._begin("files", pulse.text)
+                self._read, self._total = pulse.done, pulse.total
             case "reading":
                 if self._doing != "reading":
                     self._begin("reading")
@@ -106,6 +116,9 @@ class Activity:
     def describe(self, state: State) -> str:
         """Where the task stands and what it is doing: `EXPLORE turn 2/20: reading ~3.1k tokens`."""
         stage = _find_stage(state)
+        if self._doing == "files":
+            of = f" of {self._total:,}" if self._total else ""
+            return f"{self._name}{f': {self._read:,}{of} files' if self._read else ''}{self._elapsed()}"
         if self._doing == "verifying":
             return f"Verifying: {self._name}{self._elapsed()}"
         if self._doing == "looking_back":

@@ -95,6 +95,7 @@ class Execution:
     crash: Exception | None = None
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
+    _began: float = field(default=0.0, init=False)
     _cancel_sent: bool = field(default=False, init=False)
     _keep_conversation: bool = field(default=False, init=False)
     _stopping: bool = field(default=False, init=False)
@@ -149,8 +150,10 @@ class Execution:
             self.store.owned = False
 
     async def _run(self, earlier_trace: str) -> Report:
+        self._began = self.now()
         self._work = asyncio.create_task(self._carry_out(earlier_trace))
         watch = asyncio.create_task(self._watch_control())
+        telling = asyncio.create_task(self.tree.tell(self.bus.pulse, lambda: not self.log.state.started_at))
         stopped: asyncio.CancelledError | None = None
         while not self._work.done():
             try:
@@ -159,6 +162,7 @@ class Execution:
                 stopped = error
                 self.cancel()
         watch.cancel()
+        telling.cancel()
         report = await uninterrupted(self._conclude(self._work))
         await asyncio.wait({watch})
         if not watch.cancelled():
@@ -366,6 +370,7 @@ class Execution:
         self, job: Job, config: Config, bounds: ResolvedBoundaries, sandbox: Bubblewrap | NoSandbox
     ) -> None:
         started = TaskStarted(
+            began=self._began,
             text=self.task.text,
             goal=self.task.goal,
             constraints=self.task.constraints,

@@ -16,9 +16,11 @@ from headgate.core import (
     VerifyStep,
     WorktreeRemoved,
     build_report,
+    clean_text,
     say_discarded,
     show_path,
 )
+from headgate.engine.proposals import redact_unread
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
@@ -96,7 +98,8 @@ async def merge_task(
         merged = Merged(row.task.id, tuple(change.path for change in started.changes), tuple(left), kept)
         progress.merged(merged)
         found = await _verify(folder, state, progress)
-        await store.append(row.task.id, [Draft("", 0, now(), _record(found))])
+        redact = redact_unread(folder.repo, state)
+        await store.append(row.task.id, [Draft("", 0, now(), _record(found, redact))])
         return replace(merged, verification=found)
 
 
@@ -115,10 +118,11 @@ async def _verify(folder: Folder, state: State, progress: MergeProgress) -> Step
         return StepsOutcome("", "", len(config.verification.steps), broken=str(error).rstrip("."))
 
 
-def _record(found: StepsOutcome | None) -> MergeVerified:
+def _record(found: StepsOutcome | None, redact: Callable[[str], str]) -> MergeVerified:
     if found is None:
         return MergeVerified(passed=None)
-    return MergeVerified(run_id=found.run_id, passed=found.passed, reason=found.reason, steps=found.results)
+    reason = redact(clean_text(found.reason))
+    return MergeVerified(run_id=found.run_id, passed=found.passed, reason=reason, steps=found.results)
 
 
 async def discard_worktree(folder: Folder, store: Store, task_id: str, now: Clock) -> None:

@@ -8,11 +8,12 @@ from typing import Literal
 
 from headgate.checks import COMBINED, StepRun, new_run_id
 from headgate.config import Config
-from headgate.core import Broken, Pass, StepResult, VerifyStep
+from headgate.core import Broken, Pass, StepResult, VerifyStep, say_failed
 from headgate.engine.assembly import build_verifier, find_sandbox
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
 from headgate.process import NoSandbox
+from headgate.reading import describe
 from headgate.store import Bus, Folder
 
 
@@ -44,9 +45,8 @@ class StepsOutcome:
 
     @property
     def reason(self) -> str:
-        """Why they did not pass; empty if they did."""
-        verdicts = [ran.verdict for ran in self.ran]
-        return self.broken or "; ".join(one.reason for one in verdicts if not isinstance(one, Pass))
+        """Why they did not pass, for people; empty if they did."""
+        return self.broken or "; ".join(map(_say_failed, self.failed))
 
     def sentence(self) -> str:
         """What people are told at the end."""
@@ -56,6 +56,12 @@ class StepsOutcome:
         if self.failed:
             return f"{len(self.failed)} of {self.steps} step{'s' * (self.steps != 1)} failed."
         return "All steps passed." if self.steps > 1 else "The step passed."
+
+
+def _say_failed(ran: StepRun) -> str:
+    reason = "" if isinstance(ran.verdict, Pass) else ran.verdict.reason
+    late = f"; {reason}" if ran.result.timed_out else ""
+    return say_failed([describe(failure) for failure in ran.failures], reason, late)
 
 
 async def run_steps(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import Authorship, EditsNoticed, State, parse_path, show_path
+from headgate.core import Authorship, EditsNoticed, OnPulse, State, parse_path, show_path
 from headgate.engine.edit_watch import EditWatch
 from headgate.engine.own_changes import OwnTree, own_tree
 from headgate.errors import ConfigError, HeadgateError
@@ -32,6 +32,9 @@ from headgate.workspace import (
     read_at,
     record_proposal,
 )
+
+TELL_SECONDS = 0.5
+"""How often people who wait are told how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,12 @@ class TaskTree:
         self._edits = EditWatch(snapshots, written, lambda: self._by_verification)
         self.overlay: OverlayWorkspace | None = None
         """Set for a dry run: what the task has done is there, and not in the tree."""
+
+    async def tell(self, pulse: OnPulse, is_awaited: Callable[[], bool]) -> None:
+        """Tells people how far it is, as long as that is awaited: a large repository takes a while."""
+        while is_awaited():
+            pulse("files", "Reading the repository", self._snapshots.files_seen())
+            await asyncio.sleep(TELL_SECONDS)
 
     async def begin(self) -> str:
         """Records the tree as the task finds it; returns the name of that git tree."""

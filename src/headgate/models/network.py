@@ -69,6 +69,8 @@ class AutoModel:
         findings = inquiry.findings or ServerFacts()
         self.transport: Transport = findings.choose(profile)
         """The one at work."""
+        self._told = self.transport
+        """The one that people know of."""
         self._native = NativeModel(inner, profile, rescue=True)
         self._text = TextModel(inner, profile)
         self._schema = SchemaModel(inner, profile, inquiry.server)
@@ -88,7 +90,16 @@ class AutoModel:
             raise
         if not request.tools:
             return reply
-        return replace(reply, aside=reply.aside + self._inquiry.take_spent())
+        return replace(self._tell_change(reply), aside=reply.aside + self._inquiry.take_spent())
+
+    def _tell_change(self, reply: Reply) -> Reply:
+        """The reply, with a remark if calls are asked for in another way from now on."""
+        before, self._told = self._told, self.transport
+        if reply.remark or before == self.transport:
+            return reply
+        how = "asked for with a schema" if self.transport == "schema" else "read from text"
+        why = f" {self._refusal}" if self._refusal else ""
+        return replace(reply, remark=f"Calls are {how} from now on.{why}")
 
     async def _ask(self, request: Request, on_delta: OnDelta | None) -> Reply:
         try:

@@ -6,7 +6,8 @@ Arguments are repaired where nothing is lost, and refused where something would 
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -36,6 +37,7 @@ from headgate.run.first_messages import nested_guides
 from headgate.run.stage import StageRun
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
+from headgate.workspace import FileChange
 
 # A string, which is kept as it is, or a comma before a closing bracket, which is dropped.
 _TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)
@@ -135,6 +137,7 @@ class CallAnswer:
     restored: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     tree: str = ""
+    told: str = ""
 
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
@@ -186,7 +189,20 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
     changed = tuple(change.path for change in outcome.changes)
-    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources, tree)
+    told = outcome.told or await asyncio.to_thread(_count_lines, outcome.changes)
+    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources, tree, told)
+
+
+def _count_lines(changes: Sequence[FileChange]) -> str:
+    """The lines that a write has added and removed, such as `+3 -1`; empty where there are none to count.
+
+    In linear time: a line that only moved does not count.
+    """
+    added = removed = 0
+    for change in changes:
+        old, new = (Counter((side or b"").splitlines()) for side in (change.before, change.after))
+        added, removed = added + (new - old).total(), removed + (old - new).total()
+    return f"+{added} -{removed}" if added or removed else ""
 
 
 def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | None:
@@ -239,6 +255,7 @@ def _finished(
         key=key,
         result=_digest(answer.text),
         tree=answer.tree,
+        told=answer.told,
     )
 
 

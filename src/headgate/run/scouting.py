@@ -60,6 +60,8 @@ WINDOW_SHARE = 0.1
 """Of the context window, for what one scout says."""
 MAP_SECONDS = 20.0
 """The first map of a large repository stops reading then; the next one continues there."""
+TELL_SECONDS = 0.5
+"""How often people who wait are told how far it is."""
 ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
@@ -196,7 +198,23 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
     own = Path(job.context.workspace.root) / OWN_FOLDER
     # A program that runs a flow in a folder of its own wants no other files in it.
     index = own / INDEX_NAME if own.is_dir() else None
-    found = await map_code(job.context.workspace, query, index, limits=MapLimits(seconds=MAP_SECONDS))
+    read = (0, 0)
+
+    def hear(done: int, total: int) -> None:
+        nonlocal read
+        read = done, total
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            job.pulse("files", "Reading the code", *read)
+
+    telling = asyncio.create_task(tell())
+    try:
+        limits = MapLimits(seconds=MAP_SECONDS)
+        found = await map_code(job.context.workspace, query, index, limits=limits, hear=hear)
+    finally:
+        telling.cancel()
     return [show_path(file.path) for file in found.files], render_map(found, tokens)
 
 

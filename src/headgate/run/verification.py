@@ -13,9 +13,11 @@ from headgate.core import (
     CheckFinished,
     Fail,
     Pass,
+    StepFailed,
     Verdict,
     VerifyFinished,
     VerifyStarted,
+    say_failed,
 )
 from headgate.protect import CommitsFound, ConfigFiles, Restored
 from headgate.reading import describe, is_code, render_failures
@@ -23,7 +25,7 @@ from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.step_changes import StepChanges
-from headgate.run.trials import RedBefore, unless_left_out
+from headgate.run.trials import RedBefore, accepts_red_before, unless_left_out
 
 MOST_REWRITES = 2
 """How often the steps are run again because they changed source."""
@@ -75,6 +77,14 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
 
     async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
         await steps_did.look(ran)
+        if isinstance(ran.verdict, Fail) and not opening:
+            # People are told now: what else is found out about the failure may take a minute.
+            decides = asked or not accepts_red_before(job)
+            sentence = _say_step(job, ran)
+            step = ran.step.name
+            told = StepFailed(run_id=run_id, step=step, sentence=sentence, asked=asked, decides=decides)
+            job.log.record(path, turn, told)
+            await job.log.commit()
         return await before.hear(ran)
 
     found = await run.run(run_id, hear)
@@ -108,7 +118,10 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
     if message and not asked and job.scouts.build != "off":
         message = "\n".join([message, *await _clues(job, after, found, before.same)])
-    failing = tuple(job.redact(describe(failure)) for failure in found.failures)
+    # Why a run does not count, although its tests have failed, is not for one of them to say.
+    counts = isinstance(found.verdict, Fail)
+    failing = tuple(job.redact(describe(failure)) for failure in found.failures if counts)
+    late = any(step.timed_out for step in found.steps if step.name not in found.forgiven)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
     if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
@@ -129,10 +142,19 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         rewritten=rewritten,
         known=steps_did.known,
         put_back=_say_put_back((*changed, *run.restored)),
+        clause=f"; {reason}" if late else "" if opening else job.redact(before.found.clause),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
     return Finding(found.verdict, run_id, message, rewritten)
+
+
+def _say_step(job: Job, ran: StepRun) -> str:
+    """Why a step failed, for people."""
+    assert isinstance(ran.verdict, Fail)
+    failing = [job.redact(describe(failure)) for failure in ran.failures]
+    reason = job.redact(ran.verdict.reason)
+    return say_failed(failing, reason, f"; {reason}" if ran.result.timed_out else "")
 
 
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:

@@ -30,17 +30,19 @@ async def map_code(
     index: Path | None,
     hidden: Callable[[str], bool] = _SECRETS.covers,
     limits: MapLimits | None = None,
+    hear: Callable[[int, int], None] = lambda done, total: None,
 ) -> CodeMap:
     """What a task is likely about in a tree. The same tree and the same query give the same map.
 
     Files that are ignored, binary, that no tool may read, or for which `hidden` says so are never in it.
     `index` is a file that is made and kept up to date: the first map reads the whole tree, a later one what
-    has changed. Without one, every map reads the whole tree.
+    has changed. Without one, every map reads the whole tree. `hear` is told, in another thread, how many of
+    the files that are to be read were read.
     """
     stop = threading.Event()
     try:
         return await asyncio.to_thread(
-            make_map, workspace, query, index, hidden, limits or MapLimits(), Weights(), stop.is_set
+            make_map, workspace, query, index, hidden, limits or MapLimits(), Weights(), stop.is_set, hear
         )
     finally:
         stop.set()  # where it was cancelled, the thread still reads
@@ -54,12 +56,15 @@ def make_map(
     limits: MapLimits,
     weights: Weights,
     stopped: Callable[[], bool] = lambda: False,
+    hear: Callable[[int, int], None] = lambda done, total: None,
 ) -> CodeMap:
     """The same, where blocking is no harm. Nothing comes of one that is `stopped`, but the index is kept."""
 
     def make(open_index: OutlineIndex) -> CodeMap:
         clues = read_clues(query)
-        tree = refresh(open_index, workspace, hidden, limits, stopped, lambda path: _likely(path, clues))
+        tree = refresh(
+            open_index, workspace, hidden, limits, stopped, lambda path: _likely(path, clues), hear
+        )
         return CodeMap() if stopped() else _make(open_index, tree, query, clues, limits, weights)
 
     return with_index(index, make)

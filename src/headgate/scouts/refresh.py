@@ -63,6 +63,7 @@ def refresh(
     limits: MapLimits,
     stopped: Callable[[], bool] = lambda: False,
     likely: Callable[[str], float] = lambda path: 0.0,
+    hear: Callable[[int, int], None] = lambda done, total: None,
 ) -> Tree:
     """Reads what has changed. Blocks; a long first time is cut off by its limit or by `stopped`.
 
@@ -80,7 +81,8 @@ def refresh(
     change = _Change(stamps, {(file.path, file.digest): file.id for file in known}, now)
     pool = OutlinePool(lambda path: _new_content(workspace, path, change, limits))
     changed = sorted((path for path in stamps if path not in fresh), key=likely, reverse=True)
-    parsed = _add(index, pool.outlines(changed, deadline, stopped), change)
+    outlines = _counted(pool.outlines(changed, deadline, stopped), len(changed), hear)
+    parsed = _add(index, outlines, change)
     index.restamp(change.again)
     if change.read:
         known = index.known()
@@ -115,6 +117,14 @@ def _new_content(workspace: Workspace, path: str, change: _Change, limits: MapLi
         if id is not None:
             change.again.append((id, change.settled(path)))
     return None if id is not None else data
+
+
+def _counted(
+    outlines: Iterable[tuple[str, Outline | None]], total: int, hear: Callable[[int, int], None]
+) -> Iterable[tuple[str, Outline | None]]:
+    for done, outline in enumerate(outlines):
+        hear(done, total)
+        yield outline
 
 
 def _add(index: OutlineIndex, outlines: Iterable[tuple[str, Outline | None]], change: _Change) -> int:

@@ -173,7 +173,7 @@ def list_runs(events: Sequence[Event], *, over: bool) -> list[Run]:
                 result = "passed" if body.passed else "failed"
                 seconds = sum(step.seconds for step in body.steps)
                 runs[body.run_id] = replace(
-                    runs[body.run_id], result=result, reason=body.reason, seconds=seconds
+                    runs[body.run_id], result=result, reason=body.sentence, seconds=seconds
                 )
             case MergeVerified() as body if body.run_id:
                 names = ", ".join(step.name for step in body.steps)

@@ -15,6 +15,7 @@ from headgate.core import (
     StageEnded,
     StageStarted,
     State,
+    StepFailed,
     TaskEnded,
     ToolFinished,
     UndoFinished,
@@ -122,7 +123,7 @@ def _tone(event: Event) -> Tone:
             return "good"
         case TaskEnded(state="CANCELLED") | UndoFinished() | EditsNoticed():
             return "note"
-        case TaskEnded() | ApplyRefused() | UndoRefused() | VerifyFinished() | StageEnded():
+        case TaskEnded() | ApplyRefused() | UndoRefused() | StepFailed() | VerifyFinished() | StageEnded():
             return "bad"
         case ReplyFailed() | PromptCut() | ToolFinished():
             return "note"

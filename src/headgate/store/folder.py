@@ -10,6 +10,7 @@ from copy import copy
 from pathlib import Path
 from typing import IO, Any
 
+from headgate.control_characters import escape_controls
 from headgate.core import COMMANDS_FOLDER, OWN_FOLDER, Report, State, TaskState, render_markdown
 from headgate.errors import ConfigError, HeadgateError, StoreError
 from headgate.process import FileLock
@@ -173,7 +174,7 @@ class Folder:
 
     def write_context(self, text: str) -> None:
         """Replaces the document about the task that runs."""
-        replace_own(self.context, text.encode("utf-8", "replace"))
+        replace_own(self.context, escape_controls(text).encode("utf-8", "replace"))
 
     def forget_context(self) -> None:
         """Removes it: the task has ended."""

@@ -65,6 +65,8 @@ class Outcome:
     """What a command did where it may not, and was undone: a sentence each."""
     sources: tuple[str, ...] = ()
     """Pages of the web that the model was given, a line each."""
+    told: str = ""
+    """How a command failed, in a few words for people."""
 
 
 @dataclass(frozen=True)

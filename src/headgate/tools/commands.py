@@ -71,9 +71,10 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
     else:
         status = f"exit code {result.exit_code}"
     status += _explain_sandbox(ctx, result.output) + _tell(restored, ctx.result_chars // 2)
+    told = "timed out" if result.timed_out else f"exit code {result.exit_code}" if result.exit_code else ""
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
-    return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
+    return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]), told=told)
 
 
 def _explain_sandbox(ctx: ToolContext, output: str) -> str:

@@ -74,6 +74,8 @@ class Snapshots:
         """The files of submodules that differ from those at the first snapshot; no tree has them."""
         self.stripped: set[str] = set()
         """The files that lost their setuid or setgid bit since the first snapshot."""
+        self.files_seen: Callable[[], int] = lambda: 0
+        """How many files the latest snapshot has, or has found so far."""
         self._strips = True
         self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
@@ -110,6 +112,7 @@ class Snapshots:
                 self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first,
                 self._strips,
             )  # fmt: skip
+            self.files_seen = lambda: walk.count
             entries = walk.run()
             self.stripped |= walk.stripped
             self._start, self._known, self.marked = start, walk.known, frozenset(walk.marked)

@@ -80,6 +80,11 @@ class TreeWalk:
         self.stripped: set[str] = set()
         """The files that would have run with the rights of their owner or group for whoever starts them."""
 
+    @property
+    def count(self) -> int:
+        """How many paths it has found so far."""
+        return len(self._found)
+
     def run(self) -> dict[str, Entry]:
         """Every path that belongs to a snapshot."""
         with _leaving_out_what_is_gone():

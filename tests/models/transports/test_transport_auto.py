@@ -278,6 +278,20 @@ async def test_a_server_that_refuses_tools_is_asked_again_without() -> None:
     assert len(habits.asked) == 3
 
 
+async def test_another_way_to_call_tools_is_told_once() -> None:
+    refusing = Habits(
+        text(CALL), refuse=lambda body: "tools param requires --jinja flag" if "tools" in body else None
+    )
+    rescued = Habits(text(CALL))
+    for habits, found, first in ((refusing, ServerFacts(), 0), (rescued, ServerFacts(native="calls"), 2)):
+        async with habits.running() as server:
+            settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
+            async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
+                remarks = [(await model.reply(Request([ASK], TOOLS))).remark for _ in range(5)]
+        assert remarks[first].startswith("Calls are read from text from now on.")
+        assert [bool(remark) for remark in remarks].count(True) == 1
+
+
 async def test_a_schema_that_is_ignored_is_given_up() -> None:
     habits = Habits(text("Good morning."))
     found = ServerFacts(native="none", constrains=True)

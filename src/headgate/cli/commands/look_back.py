@@ -69,7 +69,7 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     if paused:
         click.echo(paused, err=True)
     listed = [_as_json(row, row.task.id in interrupted) for row in rows]
-    say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+    say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode(), as_is=True)
 
 
 Line = tuple[str, int | None]
@@ -162,7 +162,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
         shown |= {"follows": row.task.follows} if row.task.follows else {}
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
-        say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode(), as_is=True)
         return
     for shown_line, hanging in story_lines(
         row, events, folder, detail=detail, is_interrupted=bool(interrupted)
@@ -292,7 +292,7 @@ def report_command(task_id: str | None, as_json: bool, repo: Path | None) -> Non
         interrupted = find_interruption(store, Folder(root), row)
     report = build_report(state)
     if as_json:
-        say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode())
+        say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode(), as_is=True)
     elif row.state in SETTLED_STATES:
         again = f"\n\nRetry of {row.task.resumes}." if row.task.resumes else ""
         say(render_markdown(report, state).rstrip() + again)

@@ -85,7 +85,10 @@ def open_memories(root: Path) -> Iterator[Memories | None]:
 
 def _show(memories: Sequence[Memory], as_json: bool, nothing: str) -> None:
     if as_json:
-        say(orjson.dumps([_as_json(memory) for memory in memories], option=orjson.OPT_INDENT_2).decode())
+        say(
+            orjson.dumps([_as_json(memory) for memory in memories], option=orjson.OPT_INDENT_2).decode(),
+            as_is=True,
+        )
         return
     if not memories:
         say(nothing)

@@ -13,6 +13,7 @@ from headgate.core import TaskState
 from headgate.engine import Engine
 from headgate.errors import ConfigError
 from headgate.patterns import regex
+from headgate.store import TaskRow
 
 _ID = regex(r"t[0-9]+", re.IGNORECASE)
 
@@ -36,7 +37,7 @@ def command(words: tuple[str, ...], repo: Path | None) -> None:
             click.echo(note, err=True)
         row = find_task(engine.store, task_id) if task_id else engine.store.running()
         if row is None:
-            raise ConfigError("No task is running: name a queued one, such as headgate say t7 TEXT.")
+            raise ConfigError(explain_silence(engine.store.head()))
         if not engine.say(row.task.id, text):
             now = engine.store.task(row.task.id)
             raise ConfigError(explain_deafness(row.task.id, now.state if now else None))
@@ -60,6 +61,14 @@ def read_words(words: tuple[str, ...]) -> tuple[str | None, str]:
         return task_id, sys.stdin.read()
     except UnicodeError:
         raise ConfigError("Standard input is not UTF-8 text.") from None
+
+
+def explain_silence(first: TaskRow | None) -> str:
+    """What to do where no task runs; `first` is the first one in the queue."""
+    if first is None:
+        return 'No task is running or queued: start one with "headgate run".'
+    name = first.task.id
+    return f"No task is running: name the queued one that is meant, such as headgate say {name} TEXT."
 
 
 def describe_hearing(task_id: str, state: TaskState) -> str:

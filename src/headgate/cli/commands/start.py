@@ -25,6 +25,7 @@ from headgate.cli.shared import (
 )
 from headgate.cli.stored_tasks import find_store, find_task, try_exit_code
 from headgate.cli.task_text import explain_text_options, read_task_input
+from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.config import is_on_this_machine
 from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
@@ -320,9 +321,9 @@ def check_benchmark_options(benchmark: bool, number: int | None, as_json: bool, 
 def submit_command(submission: Submission, resume: str | None, no_start: bool) -> None:
     """Queue a task and return at once.
 
-    Prints the task's id. Tasks run in the background, one at a time, in the order in which they were
-    submitted. TEXT and the options are those of headgate run. The configuration and the flow are fixed now:
-    later changes to their files do not affect this task.
+    Prints the task's id alone; standard error says what can be done next. Tasks run in the background, one at
+    a time, in the order in which they were submitted. TEXT and the options are those of headgate run. The
+    configuration and the flow are fixed now: later changes to their files do not affect this task.
 
     If the environment fails a task, for example because the model server is down, the queue is paused and
     later tasks stay queued; headgate tasks shows the reason. A task that is submitted then stays queued, too.
@@ -352,5 +353,8 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
             pause = engine.wake_worker(try_again=resume is not None)
             if pause:
                 click.echo(printable(pause.sentence()), err=True)
+        waits = " It waits for the next headgate run or submit." if no_start else ""
+        then = f"headgate watch {task.id} follows it; headgate cancel {task.id} cancels it.{waits}"
+        click.echo(fold_lines(then, terminal_width(sys.stderr), 2), err=True)
     finally:
         engine.store.close()

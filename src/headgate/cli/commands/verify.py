@@ -85,7 +85,7 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     if not as_json:
         sys.exit(check_tree(root, loaded.config))
     found = asyncio.run(verify_tree(root, loaded.config))
-    say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
+    say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode(), as_is=True)
     sys.exit(steps_exit_code(found))
 
 

@@ -31,6 +31,7 @@ from headgate.cli.stored_tasks import (
     pause_sentence,
 )
 from headgate.cli.terminal import is_in_front, is_interactive
+from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, Task, build_report, check_line
 from headgate.errors import HeadgateError
 from headgate.process import is_inside_command
@@ -70,7 +71,7 @@ def watch_command(task_id: str | None, detail: bool, as_json: bool, after: int, 
             click.echo(f"Task {name} continues; headgate cancel {name} ends it.", err=True)
             sys.exit(EXIT_CANCELLED)
     for line in lines:
-        click.echo(line, err=True) if as_json else say(line, hanging=2)
+        click.echo(escape_controls(line), err=True) if as_json else say(line, hanging=2)
     return code
 
 
@@ -122,7 +123,7 @@ class Watcher:
 
     async def _follow(self, view: ShownTask, show: Callable[[Event], None]) -> Ending:
         """Shows events as they are committed, until nobody works any more; the last lines and the code."""
-        view.tries_again = self.task.resumes
+        view.tries_again, view.shows_calls = self.task.resumes, not self.detail
         watching = asyncio.ensure_future(self._watch(view, show))
         lock = self.folder.work_lock()
         idle = 0

@@ -35,7 +35,8 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from headgate.cli.interactive.keys import Keyboard, bind_keys
 from headgate.cli.interactive.pasted_text import PastedTexts
-from headgate.cli.terminal import USUAL_WIDTH, escape_controls, fold_lines, styling_stream, terminal_width
+from headgate.cli.terminal import USUAL_WIDTH, fold_lines, styling_stream, terminal_width
+from headgate.control_characters import escape_controls
 
 PROMPT, ASKING = "> ", "? "
 MENU_ROWS, USUAL_ROWS = 8, 24
