@@ -84,6 +84,8 @@ class ReplyInvalid(ModelError):
     """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is estimated."""
     estimated: bool = False
     """Whether it is."""
+    said: str = ""
+    """What the model wrote, as far as that is known."""
 
 
 class CallUnknown(ReplyInvalid):

@@ -165,6 +165,7 @@ from headgate.core.messages import (
     ToolSpec,
     Usage,
     clean_text,
+    written,
 )
 from headgate.core.milestones import milestone, say_reason
 from headgate.core.needs import (
@@ -314,5 +315,7 @@ from headgate.core.view import (
     build_view,
     estimate_missing,
     image_chars,
+    request_size,
+    sent_chars,
     size_of,
 )

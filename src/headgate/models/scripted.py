@@ -116,12 +116,18 @@ class ScriptedFailure(_Strict):
     retry_after: float | None = None
     """ServerKind `unavailable`: the seconds that the server asks to wait."""
 
+    wrote: str = ""
+    """Kind `invalid`: what the model wrote."""
+
     def as_error(self) -> ModelError:
         """The error that this stands for."""
         if self.kind == "unavailable":
             return ModelUnavailable(self.message, retry_after=self.retry_after)
         kinds = {"refused": ModelRefused, "invalid": ReplyInvalid, "overflow": ContextOverflow}
-        return kinds[self.kind](self.message)
+        error = kinds[self.kind](self.message)
+        if isinstance(error, ReplyInvalid):
+            error.said = self.wrote
+        return error
 
 
 class ScriptEntry(_Strict):

@@ -163,7 +163,9 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
     if _REPLY_UNUSABLE.search(text):
         wrote = safe_excerpt(endpoint, complaint.generation)
         wrote = f" It wrote: {wrote}" if wrote else ""
-        return ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
+        error = ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
+        error.said = complaint.generation
+        return error
     if _NO_TOOLS.search(text):
         return ToolsUnsupported(f"{address} cannot offer tools to {endpoint.model} (HTTP {status}){said}")
     if status == 402 or _QUOTA.search(text):
