@@ -131,10 +131,16 @@ class Limits(Settings):
     tokens: int | None = Field(None, ge=1)
     """Tokens read and written."""
     seconds: float | None = Field(None, gt=0)
-    """Time since the task started, without the time it waited for `apply` or was interrupted. When the time
-    is up, the current reply is cut off, and the model gets a minute to conclude."""
+    """Time since the task started, without the time it waited for `apply` or was interrupted. Then everything
+    stops. The last fifth of it, but at most a minute, is for the end: the current reply or command is cut
+    off, and the model can only conclude."""
     cost: float | None = Field(None, gt=0)
     """Cost, by the prices in `models`."""
+
+    @property
+    def working_seconds(self) -> float | None:
+        """The part of `seconds` in which the task works; the rest is for the end."""
+        return None if self.seconds is None else self.seconds - min(self.seconds / 5, 60.0)
 
 
 def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost: float) -> str:
@@ -143,7 +149,7 @@ def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost
         return "limit_turns"
     if limits.tokens is not None and usage.prompt + usage.completion >= limits.tokens:
         return "limit_tokens"
-    if limits.seconds is not None and seconds >= limits.seconds:
+    if limits.working_seconds is not None and seconds >= limits.working_seconds:
         return "limit_seconds"
     if limits.cost is not None and cost >= limits.cost:
         return "limit_cost"

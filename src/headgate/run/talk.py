@@ -19,6 +19,7 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
+    ReplyFailed,
     ReplyReceived,
     StageCompacted,
     StageEnded,
@@ -34,8 +35,8 @@ from headgate.core import (
     show_path,
     wait_seconds,
 )
-from headgate.models import find_window
 from headgate.patterns import regex
+from headgate.run.asking import known_window
 from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
@@ -155,11 +156,7 @@ async def _tell_task(run: StageRun) -> None:
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
     await compact_asked(run.job)
-    name = run.stage.model
-    window = find_window(run.job.models[name], run.job.model_settings[name])
-    found = run.job.state.cut
-    if found and found.window and found.model == run.job.model_settings[name].model:
-        window = min(window or found.window, found.window)
+    window = known_window(run.job, run.stage.model)
     if most := run.stage.view.max_tokens:
         window = min(window or most, most)
     tokens = run.transcript.tokens()
@@ -320,6 +317,8 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
                 transcript.results_given.add(slug.removeprefix(_RESULT))
             if body.slug == "stage":
                 transcript.rebuild(stage.view)
+        case ReplyFailed() if content:
+            transcript.add(read_reply(content))
         case ReplyReceived():
             if measured := body.prompt_tokens - body.aside_tokens:
                 transcript.measured(measured)
