@@ -18,6 +18,8 @@ HeadgateError
 Limits, stuck and failed are data, never exceptions.
 """
 
+from typing import Literal
+
 
 class HeadgateError(Exception):
     """The root. `str()` of any of these is one sentence fit for its audience."""
@@ -67,6 +69,9 @@ class ModelError(HeadgateError):
 
 class ModelUnavailable(ModelError):
     """No answer for now: connection lost, timed out, overloaded. Worth asking again."""
+
+    server: Literal["", "away", "loading"] = "away"
+    """What its server is at; empty where it is there and answers with an error."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -225,6 +225,7 @@ from headgate.core.report import (
 )
 from headgate.core.research import ResearchSettings, WebSource, cite, show_sources
 from headgate.core.rules import (
+    AWAY_SECONDS,
     RAN_OUT,
     Action,
     Broken,
@@ -299,6 +300,7 @@ from headgate.core.text import (
     parse_path,
     path_words,
     plain,
+    say_duration,
     share_out,
     shorten,
     show_hidden,

@@ -97,6 +97,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"{restored[0].rstrip('.')}{more}"
         case ev.ToolFinished(error="denied") as body:
             return f"Refused: {_first_clause(body.detail)}"
+        case ev.ReplyFailed(error="unavailable") if stage and not stage.unanswered.is_news:
+            return None
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
         case ev.ReplyReceived(remark=remark) if remark:
@@ -124,6 +126,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
         case ev.DecisionMade(action="wait", seconds=seconds) as body if seconds:
             return f"{stage.title if stage else event.path}: {body.detail}"
+        case ev.DecisionMade(action="wait", reason="model_away") if stage and not stage.unanswered.is_news:
+            return None  # it was said once
         case ev.DecisionMade(action="wait") as body:
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:

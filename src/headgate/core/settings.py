@@ -136,6 +136,9 @@ class Limits(Settings):
     off, and the model can only conclude."""
     cost: float | None = Field(None, gt=0)
     """Cost, by the prices in `models`."""
+    model_wait: float = Field(600, ge=0, allow_inf_nan=False)
+    """Seconds to wait for a model server that goes away after it has answered in the task, or that is loading
+    its model. After that the task ends with INFRA_ERROR."""
 
     @property
     def working_seconds(self) -> float | None:

@@ -118,11 +118,15 @@ class ScriptedFailure(_Strict):
 
     wrote: str = ""
     """Kind `invalid`: what the model wrote."""
+    server: Literal["", "away", "loading"] = "away"
+    """Kind `unavailable`: what its server is at; empty: it answers with an error."""
 
     def as_error(self) -> ModelError:
         """The error that this stands for."""
         if self.kind == "unavailable":
-            return ModelUnavailable(self.message, retry_after=self.retry_after)
+            unavailable = ModelUnavailable(self.message, retry_after=self.retry_after)
+            unavailable.server = self.server
+            return unavailable
         kinds = {"refused": ModelRefused, "invalid": ReplyInvalid, "overflow": ContextOverflow}
         error = kinds[self.kind](self.message)
         if isinstance(error, ReplyInvalid):

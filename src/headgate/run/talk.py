@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from headgate.config import fill
 from headgate.core import (
+    AWAY_SECONDS,
     RAN_OUT,
     AnyBody,
     Decision,
@@ -31,6 +32,7 @@ from headgate.core import (
     decide,
     list_names,
     place_of,
+    say_duration,
     say_reason,
     show_path,
     wait_seconds,
@@ -238,10 +240,15 @@ def _assignment(run: StageRun) -> str:
 
 
 async def _wait(run: StageRun, decision: Decision) -> None:
-    seconds = wait_seconds(run.state.unavailable, run.stage.budget, run.retry_after)
-    if (left := run.seconds_left()) is not None:
-        seconds = min(seconds, max(left, 0.0))
-    detail = f"asking again in {seconds:g} s ({run.state.unavailable} of {run.stage.budget.waits})"
+    tally, budget = run.tally(), run.stage.budget
+    seconds = wait_seconds(tally, budget, run.retry_after)
+    for left in (run.seconds_left(), run.job.seconds_left()):
+        seconds = seconds if left is None else min(seconds, max(left, 0.0))
+    detail = f"asking again in {seconds:g} s ({tally.unavailable} of {budget.waits})"
+    if decision.reason == "model_away":
+        most = say_duration(tally.model_wait)
+        is_at = "is loading the model" if run.state.unanswered.server == "loading" else "is away"
+        detail = f"its server {is_at}: waiting up to {most}, asking every {AWAY_SECONDS:g} s"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()
     await run.job.rest(seconds)

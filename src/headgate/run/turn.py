@@ -191,7 +191,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         )
     except ModelUnavailable as error:
         run.retry_after = error.retry_after
-        run.record(ReplyFailed(error="unavailable", detail=str(error)))
+        run.record(ReplyFailed(error="unavailable", detail=str(error), server=error.server))
     except ModelRefused as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     except ContextOverflow as error:
