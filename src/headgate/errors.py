@@ -19,6 +19,7 @@ Limits, stuck and failed are data, never exceptions.
 """
 
 import errno
+from typing import Literal
 
 
 class HeadgateError(Exception):
@@ -70,6 +71,9 @@ class ModelError(HeadgateError):
 class ModelUnavailable(ModelError):
     """No answer for now: connection lost, timed out, overloaded. Worth asking again."""
 
+    server: Literal["", "away", "loading"] = "away"
+    """What its server is at; empty where it is there and answers with an error."""
+
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -86,6 +90,8 @@ class ReplyInvalid(ModelError):
     """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is estimated."""
     estimated: bool = False
     """Whether it is."""
+    said: str = ""
+    """What the model wrote, as far as that is known."""
 
 
 class CallUnknown(ReplyInvalid):

@@ -398,4 +398,4 @@ def test_nothing_but_done_and_passed_completes_a_stage(tally: Tally, budget: Bud
     ],
 )
 def test_waiting(unavailable: int, retry_after: float | None, seconds: float) -> None:
-    assert wait_seconds(unavailable, Budget(), retry_after) == seconds
+    assert wait_seconds(Tally(unavailable=unavailable), Budget(), retry_after) == seconds

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import random
 from collections.abc import Callable, Iterator
-from itertools import count, repeat
+from dataclasses import replace
+from itertools import chain, count, cycle, repeat
 from typing import Any
 
 import pytest
@@ -14,11 +15,18 @@ from model_server import answer, chunk, pour, stream, talk_to
 
 from headgate.core.messages import Message, Reply, Request
 from headgate.errors import ReplyInvalid
-from headgate.models.wire.exchange import MAX_PERIOD, WINDOW, repeats_itself
+from headgate.models.wire.exchange import (
+    BLANK_LINES,
+    BLANKS,
+    MAX_PERIOD,
+    MOST_CHARACTERS,
+    WINDOW,
+    repeats_itself,
+)
 
 ASK = Request([Message("user", "Hi")])
 REPEATED = "The reply repeated itself endlessly and was cut off."
-TOO_LONG = "The reply was longer than 400,000 characters and was cut off."
+TOO_LONG = f"The reply was longer than {MOST_CHARACTERS:,} characters and was cut off."
 
 
 def chat_text(piece: str) -> Any:
@@ -56,7 +64,7 @@ async def cut_off(model: str, events: Iterator[Any]) -> str:
         await asyncio.wait_for(closed.wait(), 30)
     prompt, completion, _ = caught.value.tokens
     assert prompt > 0, "a reply that was cut off is not free"
-    assert completion > WINDOW // 5
+    assert completion >= BLANK_LINES // 4
     return str(caught.value)
 
 
@@ -68,6 +76,58 @@ async def test_a_reply_that_repeats_itself(model: str, event: Callable[[str], An
 @pytest.mark.parametrize("piece", [" ", "\n\n", "x" * 399 + "y", "0,"])
 async def test_what_may_be_repeated(piece: str) -> None:
     assert await cut_off("openai/m", map(chat_text, repeat(piece))) == REPEATED
+
+
+ESCAPED = {
+    "a line break": [r"\n"],
+    "one as a number": [r"\u000a"],
+    "with spaces": [r"\n", "    "],
+    "in a string in a string": [r"\\n"],
+    "in two pieces": ["\\", "n"],
+    "a number in pieces": ["\\u00", "0", "A"],
+    "spaces as numbers": [r"\u0020"],
+}
+
+
+@pytest.mark.parametrize("pieces", ESCAPED.values(), ids=ESCAPED)
+async def test_the_repeat_stop_reads_through_escapes(pieces: list[str]) -> None:
+    told = chain(['{"content": "x'], cycle(pieces))
+    seen: list[str] = []
+    async with talk_to(pour(map(chat_arguments, told), asyncio.Event())) as (_, model):
+        with pytest.raises(ReplyInvalid) as caught:
+            await model.reply(ASK, lambda delta: seen.append(delta.arguments))
+    assert str(caught.value) == REPEATED
+    assert caught.value.said.startswith('ls {"content": "x')
+    # 1,650 escaped line breaks are 3,300 characters: it is over long before that.
+    assert len("".join(seen)) < BLANKS * len(r"\u0020") + 1_000
+
+
+async def test_blank_lines_that_are_meant() -> None:
+    lines = (r"\n" * (BLANK_LINES - 1) + str(number) for number in range(40))
+    arguments = '{"content": "' + "".join(lines) + '"}'
+    pieces = [arguments[start : start + 7] for start in range(0, len(arguments), 7)]
+    async with talk_to(answer(stream(*map(chat_arguments, pieces), chunk(finish="stop")))) as (_, model):
+        (call,) = (await model.reply(ASK)).message.calls
+    assert call.arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "most"),
+    [
+        (100, {}, 4_600),
+        (None, {"max_tokens": 100}, 4_600),
+        (200, {"max_tokens": 100}, 4_600),
+        (100, {"max_tokens": 200}, 4_600),
+        (None, {"context_window": 4096}, 28_576),
+        (None, {"context_window": 1_000_000}, MOST_CHARACTERS),
+        (50_000, {}, 304_000),
+    ],
+)
+async def test_every_reply_has_a_cap(limit: int | None, settings: dict[str, int], most: int) -> None:
+    events = map(chat_text, (f"And then {number}. " for number in count()))
+    async with talk_to(pour(events, asyncio.Event()), **settings) as (_, model):
+        with pytest.raises(ReplyInvalid, match=f"longer than {most:,} characters"):
+            await model.reply(replace(ASK, max_tokens=limit))
 
 
 @pytest.mark.parametrize(("model", "event"), KINDS)
@@ -90,8 +150,8 @@ async def ask(text: str) -> Reply:
 @pytest.mark.parametrize(
     "text",
     [
-        "".join(f"    assert table[{number}] == {number * number}\n" for number in range(8000)),
-        base64.b64encode(random.Random(1).randbytes(200_000)).decode(),
+        "".join(f"    assert table[{number}] == {number * number}\n" for number in range(5000)),
+        base64.b64encode(random.Random(1).randbytes(140_000)).decode(),
         "const unsigned char zeros[] = {" + "0, " * 1000 + "};\n" + "int after = 1;\n",
         "before\n" + "=" * 3000 + "\nafter\n" + "-" * 3000 + "\n",
         "\n".join(f"| {number} | 0 | 0 | 0 |" for number in range(3000, 0, -1) for _ in range(3)) + "\n",

@@ -1,8 +1,12 @@
 """Counts of tokens that a server does not tell, or that cannot be true, are estimated by characters."""
 
-import pytest
+import json
+from dataclasses import replace
 
-from headgate.core import Message, Reply, Request, Usage, estimate_missing
+import pytest
+from model_server import answer, talk_to
+
+from headgate.core import Message, Reply, Request, ToolSpec, Usage, estimate_missing
 from headgate.core.settings import Limits, over_limit
 from headgate.models.wire.exchange import read_count
 
@@ -37,3 +41,34 @@ def test_counts_stay() -> None:
 def test_what_is_estimated_already_is_not_added_twice() -> None:
     reply = Reply(Message("assistant", "x" * 400), aside=Usage(9000, 90))
     assert estimate_missing(reply, REQUEST) == reply
+
+
+TOOL = ToolSpec("a_tool_with_a_name", "What it does.", {"type": "object", "x": "y" * 3_000}, "read")
+
+
+def test_names_and_schemas_of_tools_count() -> None:
+    request = replace(REQUEST, tools=(TOOL,) * 10)
+    reply = estimate_missing(Reply(Message("assistant", "x" * 400)), request)
+    described = 10 * sum(map(len, (TOOL.name, TOOL.description, json.dumps(TOOL.parameters))))
+    assert reply.aside.prompt > (40_000 + described) // 4
+
+
+@pytest.mark.parametrize("transport", ["native", "text", "schema"])
+@pytest.mark.parametrize("provider", ["openai", "ollama", "anthropic"])
+async def test_all_that_was_sent_counts(provider: str, transport: str) -> None:
+    if (provider, transport) == ("anthropic", "schema"):
+        pytest.skip("the Messages API has no schemas")
+    said = '{"thought": "", "name": "a_tool_with_a_name", "arguments": {}}'
+    bodies = {
+        "openai": {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]},
+        "ollama": {"message": {"content": said}, "done": True},
+        "anthropic": {"type": "message", "content": [{"type": "text", "text": said}]},
+    }
+    request = replace(REQUEST, tools=(TOOL,))
+    async with talk_to(answer(bodies[provider]), model=f"{provider}/m", tool_transport=transport) as (
+        server,
+        model,
+    ):
+        reply = estimate_missing(await model.reply(request), request)
+    sent = server.seen[-1]
+    assert reply.aside.prompt == len(sent.body) // 4

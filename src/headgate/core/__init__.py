@@ -168,6 +168,7 @@ from headgate.core.messages import (
     ToolSpec,
     Usage,
     clean_text,
+    written,
 )
 from headgate.core.milestones import milestone, say_reason
 from headgate.core.needs import (
@@ -227,6 +228,7 @@ from headgate.core.report import (
 )
 from headgate.core.research import ResearchSettings, WebSource, cite, show_sources
 from headgate.core.rules import (
+    AWAY_SECONDS,
     RAN_OUT,
     Action,
     Broken,
@@ -312,6 +314,7 @@ from headgate.core.text import (
     parse_path,
     path_words,
     plain,
+    say_duration,
     share_out,
     shorten,
     show_hidden,
@@ -328,5 +331,7 @@ from headgate.core.view import (
     build_view,
     estimate_missing,
     image_chars,
+    request_size,
+    sent_chars,
     size_of,
 )

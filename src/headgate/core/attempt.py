@@ -18,6 +18,7 @@ from headgate.core.knobs import (
 from headgate.core.loops import CallMemory
 from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
+from headgate.core.unanswered import Unanswered
 
 CONCLUDED = "concluded"
 """Why a stage is left out, or what a review found is ignored: the task is to end now."""
@@ -137,9 +138,7 @@ class StageState:
     """Calls that succeeded, by name and arguments, and the id of the first that did. What they returned still
     holds: nothing has changed since, but by themselves."""
     stopped: bool = False
-    unavailable: int = 0
-    refused: bool = False
-    trouble: str = ""
+    unanswered: Unanswered = field(default_factory=Unanswered)
     overflow: bool = False
     compactions: int = 0
     ending: Ending | None = None
@@ -190,7 +189,7 @@ class StageState:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()
         self.turns += 1
         self.final_turns += self.final_granted
-        self.unavailable = self.compactions = 0
+        self.unanswered, self.compactions = Unanswered(), 0
         self.standalone = self.standalone_status
         self.turn = TurnRecord()
         self.verdict = None
@@ -213,9 +212,10 @@ class StageState:
             status=status_slug(self.turn.status, self.turn.refused),
             stopped=self.stopped,
             escalated=self.escalated,
-            unavailable=self.unavailable,
-            refused=self.refused,
-            trouble=self.trouble,
+            unavailable=self.unanswered.count,
+            unavailable_for=self.unanswered.seconds(self.last_at),
+            refused=self.unanswered.refused,
+            trouble=self.unanswered.reason,
             overflow=self.overflow,
             compactions=self.compactions,
         )
@@ -226,12 +226,8 @@ class StageState:
             case ev.ReplyReceived():
                 self._begin_turn()
                 self.overflow = False
-            case ev.ReplyFailed(error="unavailable"):
-                self.unavailable += 1
-                self.trouble = body.detail
-            case ev.ReplyFailed(error="refused"):
-                self.refused = True
-                self.trouble = body.detail
+            case ev.ReplyFailed(error="unavailable" | "refused"):
+                self.unanswered.take(body, self.last_at)
             case ev.ReplyFailed(error="overflow"):
                 self.overflow = True
                 # A final turn that does not fit is used up only once nothing more can be cut.

@@ -232,6 +232,8 @@ class ReplyFailed(Spending):
     kind: Literal["reply_failed"] = "reply_failed"
     error: Literal["unavailable", "refused", "invalid", "overflow"]
     detail: str
+    server: Literal["", "away", "loading"] = ""
+    """Of a model that is unavailable: what its server is at."""
 
     @classmethod
     def unusable(cls, error: ReplyInvalid, asked: ModelSettings) -> "ReplyFailed":

@@ -122,7 +122,8 @@ class Budget(Data):
     """The most calls of one tool in an attempt. More are refused, and a call that was made already returns
     the earlier result unless something else has changed since; 0: no limit."""
     waits: int = Field(4, ge=0)
-    """How often in a row to wait for an unavailable model."""
+    """How often in a row to wait for an unavailable model. One that has answered in the task, or is being
+    loaded, is waited for longer: see `model_wait` in [limits](#limits)."""
     backoff: float = Field(1.0, ge=0)
     """The first such wait, in seconds; each later wait doubles, up to a minute."""
     verify_loops: int = Field(12, ge=1)

@@ -144,6 +144,8 @@ class Reply:
     """What a server could not do with the request, and what was done instead: a sentence for people."""
     estimated: bool = False
     """Whether some of the tokens were estimated, because the server did not count them."""
+    sent: int = field(default=0, compare=False)
+    """The size of the request in characters, as it was sent; 0 where nobody measured it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,12 @@ class Model(Protocol):
     name: str
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...
+
+
+def written(message: Message) -> str:
+    """What a model wrote, as one text: its words and its calls, or else its thoughts."""
+    calls = (f"{call.name} {call.arguments}".strip() for call in message.calls)
+    return "\n".join(filter(None, (message.content, *calls))) or message.reasoning
 
 
 def clean_text(text: str) -> str:

@@ -110,6 +110,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Refused: {_first_clause(body.detail)}"
         case ev.ReplyFailed(error="refused"):
             return None  # the task ends with it, and its summary says it
+        case ev.ReplyFailed(error="unavailable") if stage and not stage.unanswered.is_news:
+            return None
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
         case ev.ReplyReceived(remark=remark) if state.remarks[remark] == 1:
@@ -138,6 +140,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Asking for a conclusion{'' if asked else f': {body.detail or say_reason(body.reason)}'}"
         case ev.DecisionMade(action="wait", seconds=seconds) as body if seconds:
             return f"{stage.title if stage else event.path}: {body.detail}"
+        case ev.DecisionMade(action="wait", reason="model_away") if stage and not stage.unanswered.is_news:
+            return None  # it was said once
         case ev.DecisionMade(action="wait") as body:
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:

@@ -182,6 +182,8 @@ def _equipment(stage: Stage, recipe: Recipe) -> dict[str, Any]:
     room = shares.total
     options = AgentOptions(temperature=recipe.temperature, max_tokens=shares.output)
     agent = stage.agent or Agent(model=recipe.model, options=options, context_transfer="minimal")
+    longest = min(agent.options.max_tokens or shares.output, shares.output)
+    agent = agent.model_copy(update={"options": agent.options.model_copy(update={"max_tokens": longest})})
     allow = sorted(CATEGORIES) if stage.tools.allow is None else stage.tools.allow
     scope = stage.tools.model_copy(update={"allow": (*allow, ESCALATE_TOOL)})
     budget = stage.budget

@@ -5,6 +5,7 @@ from typing import Literal
 
 from headgate.core.flow import Repeat
 from headgate.core.knobs import Budget
+from headgate.core.text import say_duration
 
 Action = Literal[
     "continue",
@@ -83,6 +84,10 @@ class Tally:
     """It has been taken."""
     unavailable: int = 0
     """Requests in a row that the server did not answer."""
+    unavailable_for: float = 0.0
+    """The seconds from the first of these to the last."""
+    model_wait: float = 0.0
+    """How long the server is waited for in any case, since it is away or loading; 0 where it is not."""
     refused: bool = False
     """The server will not answer however often it is asked."""
     trouble: str = ""
@@ -160,13 +165,14 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     """The next step of a stage. Broken environments first, then the stage's checks, then its budget."""
     if tally.refused:
         return Decision("infra", "model_refused", tally.trouble)
-    if tally.unavailable > budget.waits:
-        return Decision("infra", "model_unavailable", tally.trouble)
-    if tally.unavailable and tally.stopped:
-        return Decision("stuck", "user_stop", tally.trouble)  # nobody is there to conclude
+    if tally.unavailable > budget.waits and tally.unavailable_for >= tally.model_wait:
+        waited = f" Headgate waited {say_duration(tally.model_wait)} for it." if tally.model_wait else ""
+        return Decision("infra", "model_unavailable", f"{tally.trouble}{waited}")
+    if tally.unavailable and (tally.stopped or tally.over == "limit_seconds"):  # nobody is there to conclude
+        return Decision("stuck", "user_stop" if tally.stopped else tally.over, tally.trouble)
     out_of_time = tally.seconds_left is not None and tally.seconds_left <= 0
     if tally.unavailable and not out_of_time:
-        return Decision("wait", "model_unavailable")
+        return Decision("wait", "model_away" if tally.model_wait else "model_unavailable")
     if isinstance(tally.verdict, Broken):
         return Decision("infra", "check_broken", tally.verdict.reason)
     if tally.done and isinstance(tally.verdict, Pass):
@@ -297,8 +303,13 @@ def retry_seconds(tries: int, budget: Budget) -> float:
             return min(2.0 ** min(tries - 1, 10), MOST_RETRY_SECONDS)
 
 
-def wait_seconds(unavailable: int, budget: Budget, retry_after: float | None) -> float:
+AWAY_SECONDS = 15.0
+"""How often a server that is away is asked again, at least."""
+
+
+def wait_seconds(tally: Tally, budget: Budget, retry_after: float | None) -> float:
     """How long to wait before asking an unavailable model again: what it asked for, or doubling steps."""
     if retry_after is not None:
         return min(max(retry_after, 0.0), 300.0)
-    return min(budget.backoff * 2.0 ** (unavailable - 1), 60.0)
+    longest = AWAY_SECONDS if tally.model_wait else 60.0
+    return min(budget.backoff * 2.0 ** min(tally.unavailable - 1, 10), longest)

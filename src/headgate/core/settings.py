@@ -73,7 +73,8 @@ class ModelSettings(Settings):
     top_p: float | None = Field(None, gt=0, le=1)
     """Nucleus sampling; absent: the server decides."""
     max_tokens: int | None = Field(None, gt=0)
-    """The longest reply, in tokens; absent: the server decides."""
+    """The longest reply, in tokens; absent: the server decides. A request asks for less where its stage or the
+    context window has room for less."""
     seed: int | None = None
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
@@ -131,10 +132,19 @@ class Limits(Settings):
     tokens: int | None = Field(None, ge=1)
     """Tokens read and written."""
     seconds: float | None = Field(None, gt=0)
-    """Time since the task started, without the time it waited for `apply` or was interrupted. When the time
-    is up, the current reply is cut off, and the model gets a minute to conclude."""
+    """Time since the task started, without the time it waited for `apply` or was interrupted. Then everything
+    stops. The last fifth of it, but at most a minute, is for the end: the current reply or command is cut
+    off, and the model can only conclude."""
     cost: float | None = Field(None, gt=0)
     """Cost, by the prices in `models`."""
+    model_wait: float = Field(600, ge=0, allow_inf_nan=False)
+    """Seconds to wait for a model server that goes away after it has answered in the task, or that is loading
+    its model. After that the task ends with INFRA_ERROR."""
+
+    @property
+    def working_seconds(self) -> float | None:
+        """The part of `seconds` in which the task works; the rest is for the end."""
+        return None if self.seconds is None else self.seconds - min(self.seconds / 5, 60.0)
 
 
 def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost: float) -> str:
@@ -143,7 +153,7 @@ def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost
         return "limit_turns"
     if limits.tokens is not None and usage.prompt + usage.completion >= limits.tokens:
         return "limit_tokens"
-    if limits.seconds is not None and seconds >= limits.seconds:
+    if limits.working_seconds is not None and seconds >= limits.working_seconds:
         return "limit_seconds"
     if limits.cost is not None and cost >= limits.cost:
         return "limit_cost"

@@ -63,6 +63,11 @@ class Accounts:
         self.estimated = self.estimated or body.estimated
 
     @property
+    def models(self) -> set[str]:
+        """The models that have answered."""
+        return {model for _, model in self._lines}
+
+    @property
     def lines(self) -> tuple[UsageLine, ...]:
         """One for each stage and model, in the order in which they were first asked."""
         return tuple(

@@ -116,6 +116,11 @@ def without_politeness(text: str) -> str:
     return _ASKS_SOMEBODY.sub("", text, count=1) if _ASKS_SOMEBODY.match(text) else text
 
 
+def say_duration(seconds: float) -> str:
+    """`40 s`, `10 minutes`."""
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
+
+
 def times(count: int) -> str:
     """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -68,6 +68,7 @@ class TreeState:
         """Notes that nobody worked on the task for so long."""
         for attempt in self.open_attempts():
             attempt.started_at += seconds
+            attempt.unanswered.since += seconds
         for place in self.began_at:
             self.began_at[place] += seconds
 

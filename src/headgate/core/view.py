@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
+from headgate.core.messages import Message, Reply, Request, ToolCall, ToolSpec, Usage
 from headgate.core.text import cut_text, share_out
 
 INTERRUPTED = "The call was interrupted and returned no result. It may or may not have taken effect."
@@ -33,6 +33,8 @@ _LEAST_VALUE = 50
 _LONGEST_NAME = 64
 """Providers accept no longer tool name, so nothing is lost."""
 _MESSAGE_COST = 8
+_TOOL_COST = 70
+"""The JSON around a tool's name, description and parameters."""
 
 Block = tuple[Message, ...]
 
@@ -107,9 +109,25 @@ def size_of(messages: Iterable[Message]) -> int:
     )
 
 
+def sent_chars(body: bytes, messages: Sequence[Message]) -> int:
+    """The size of a request as it was sent, in which images count as what they cost."""
+    images = sum(len(message.images) for message in messages)
+    return len(body) - image_chars(messages) + images * _IMAGE_COST
+
+
 def image_chars(messages: Iterable[Message]) -> int:
     """The characters of all images, which are no text: nobody reads them as tokens."""
     return sum(len(image.data) for message in messages for image in message.images)
+
+
+def request_size(request: Request) -> int:
+    """The characters that a request puts into a prompt, roughly: its messages, and its tools as JSON."""
+    return size_of(request.messages) + sum(_tool_size(tool) for tool in request.tools)
+
+
+def _tool_size(tool: ToolSpec) -> int:
+    parameters = json.dumps(tool.parameters, default=dict)
+    return len(tool.name) + len(tool.description) + len(parameters) + _TOOL_COST
 
 
 def estimate_missing(reply: Reply, request: Request) -> Reply:
@@ -119,8 +137,7 @@ def estimate_missing(reply: Reply, request: Request) -> Reply:
     """
     told, added = reply.usage, reply.aside
     if told.prompt <= 0 and not added.prompt:
-        size = size_of(request.messages) + sum(len(tool.description) for tool in request.tools)
-        added += Usage(prompt=size // CHARS_PER_TOKEN)
+        added += Usage(prompt=(reply.sent or request_size(request)) // CHARS_PER_TOKEN)
     if told.completion <= 0 and not added.completion:
         added += Usage(completion=size_of([reply.message]) // CHARS_PER_TOKEN)
     prompt, completion = max(told.prompt, 0), max(told.completion, 0)

@@ -116,12 +116,22 @@ class ScriptedFailure(_Strict):
     retry_after: float | None = None
     """ServerKind `unavailable`: the seconds that the server asks to wait."""
 
+    wrote: str = ""
+    """Kind `invalid`: what the model wrote."""
+    server: Literal["", "away", "loading"] = "away"
+    """Kind `unavailable`: what its server is at; empty: it answers with an error."""
+
     def as_error(self) -> ModelError:
         """The error that this stands for."""
         if self.kind == "unavailable":
-            return ModelUnavailable(self.message, retry_after=self.retry_after)
+            unavailable = ModelUnavailable(self.message, retry_after=self.retry_after)
+            unavailable.server = self.server
+            return unavailable
         kinds = {"refused": ModelRefused, "invalid": ReplyInvalid, "overflow": ContextOverflow}
-        return kinds[self.kind](self.message)
+        error = kinds[self.kind](self.message)
+        if isinstance(error, ReplyInvalid):
+            error.said = self.wrote
+        return error
 
 
 class ScriptEntry(_Strict):

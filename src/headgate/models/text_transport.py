@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from headgate.core import (
-    CHARS_PER_TOKEN,
     Message,
     Model,
     OnDelta,
@@ -21,11 +20,11 @@ from headgate.core import (
     Request,
     ToolCall,
     ToolSpec,
-    Usage,
-    size_of,
+    estimate_missing,
+    written,
 )
 from headgate.errors import CallUnknown, ReplyInvalid
-from headgate.models.encoding import CallIds, encode_json
+from headgate.models.encoding import CallIds
 from headgate.models.profile import Profile
 from headgate.models.rendering import Rendering, describe_tools
 from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls, sort_stream
@@ -168,7 +167,7 @@ async def ask_for_calls(
     running_on = _RunningOn(tools, profile)
     reply = await model.reply(replace(request, enough=running_on.see), on_delta)
     if running_on.ended:
-        reply = _charge(reply, request)
+        reply = estimate_missing(reply, request)  # a server counts at the end, which it did not come to
     message = reply.message
     end = None if message.calls else find_end(message.content, tools, profile)
     if end is None:
@@ -176,21 +175,6 @@ async def ask_for_calls(
     # One that was cut off at the server's limit has its calls all the same.
     finish = "stop" if reply.finish == "length" else reply.finish
     return replace(reply, message=replace(message, content=message.content[:end], wire={}), finish=finish)
-
-
-def _charge(reply: Reply, request: Request) -> Reply:
-    """The reply with its cost: a server counts at the end, and does not come to that if it is stopped.
-
-    What is estimated stands aside: the size of the next request is reckoned from counts alone.
-    """
-    told = reply.usage
-    completion = told.completion or size_of([reply.message]) // CHARS_PER_TOKEN
-    if told.prompt:
-        return replace(reply, usage=replace(told, completion=completion), estimated=not told.completion)
-    size = size_of(request.messages)
-    size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
-    aside = reply.aside + Usage(size // CHARS_PER_TOKEN, completion)
-    return replace(reply, aside=aside, estimated=True)
 
 
 _CLOSING = "</think>"
@@ -232,10 +216,11 @@ def with_one_call(reply: Reply, profile: Profile) -> Reply:
 
 @contextmanager
 def charge_errors(reply: Reply) -> Iterator[None]:
-    """A reply that turns out to be of no use has cost what it cost."""
+    """A reply that turns out to be of no use has cost what it cost, and is what the model wrote."""
     try:
         yield
     except ReplyInvalid as error:
+        error.said = written(reply.message)
         cost = reply.usage + reply.aside
         error.tokens = (cost.prompt, cost.completion, cost.cached)
         error.estimated = reply.estimated

@@ -39,11 +39,11 @@ from headgate.core import (
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
 from headgate.models import find_window
+from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import UNKNOWN_WINDOW
 from headgate.run.job import Job
 from headgate.run.stage import StageEnd, StageRun
 from headgate.run.transcript import Transcript
-from headgate.run.turn import reply_in_time
 
 _GOES_ON = ("advance", "skip", "fail")
 """The decisions after which other stages may read the conversation."""

@@ -8,9 +8,11 @@ from headgate.core import (
     Decision,
     HypothesesGiven,
     Message,
+    Note,
     ReplyReceived,
     Request,
     Stage,
+    StageEnded,
     WorkTally,
     clean_text,
     condense_failures,
@@ -20,10 +22,10 @@ from headgate.core import (
     times,
 )
 from headgate.errors import ModelError
+from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.group import run_group
 from headgate.run.job import Job
-from headgate.run.turn import reply_in_time
 
 
 async def judge_task(job: Job) -> Decision:
@@ -67,17 +69,35 @@ CUT_SHORT = frozenset({"limit_turns", "user_stop"})
 """Why a task ends that could have gone on."""
 
 
+UNVERIFIED = "verification had not ended"
 HYPOTHESES_TOKENS = 500
 """Of the last reply: a small model would write on until its window is full."""
 
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
-    whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
-    ended = await run_group(job, whole) or await judge_task(job)
-    if ended.action == "stuck" and job.state.config.get("hypotheses", True):
-        await ask_for_hypotheses(job, ended)
-    return ended
+    try:
+        async with asyncio.timeout(job.seconds_to_deadline()) as limit:
+            whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
+            ended = await run_group(job, whole) or await judge_task(job)
+            if ended.action == "stuck" and job.state.config.get("hypotheses", True):
+                await ask_for_hypotheses(job, ended)
+            return ended
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return await _cut_short(job)
+
+
+async def _cut_short(job: Job) -> Decision:
+    """The end of a task whose time is up, whatever it was at."""
+    open_attempts = [entered for entered in job.state.tree.open_attempts() if entered.is_announced]
+    for entered in reversed(open_attempts):
+        note = entered.note or Note(summary="It was cut off when the task's time was up.")
+        body = StageEnded(stage=entered.stage, ending="failed", reason="limit_seconds", note=note)
+        job.log.record(entered.path, entered.turns, body)
+    await job.log.commit()
+    return Decision("stuck", "limit_seconds", UNVERIFIED if job.state.is_verifying else "")
 
 
 async def ask_for_hypotheses(job: Job, why: Decision) -> None:

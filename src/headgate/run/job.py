@@ -145,7 +145,9 @@ class Tree(Protocol):
 
 
 LAST_SECONDS = 60.0
-"""What last replies get together once the task's time is up: a local model may read the prompt again."""
+"""What last replies get together once the task is to end: a local model may read the prompt again."""
+GRACE_SECONDS = 2.0
+"""How long after a task's limit what it is at may still end by itself."""
 
 
 @dataclass
@@ -216,7 +218,9 @@ class Job:
     interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
     """The attempts that a crash cut short, by path, until they are taken up again."""
     last_seconds: float = LAST_SECONDS
-    """What is left of the time for last replies, once the task's own time is up."""
+    """What is left of the time for last replies, once the task is to end."""
+    chars_per_token: dict[str | None, float] = field(default_factory=dict)
+    """How many characters of a request each model's server last counted as a token."""
     asked_compactions: list[str | None] = field(default_factory=list)
     """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
     _expanded: "dict[str, tuple[tuple[object, ...], tuple[Stage, ...]]]" = field(default_factory=dict)
@@ -242,10 +246,22 @@ class Job:
         self.last_tests.clear()
 
     def seconds_left(self) -> float | None:
-        """Of the task's time; None where it has no limit."""
-        if self.limits.seconds is None:
+        """Of the task's time, without what is kept for last replies; None where it has no limit."""
+        working = self.limits.working_seconds
+        return None if working is None else working - self._elapsed
+
+    def seconds_to_deadline(self) -> float | None:
+        """Until everything stops, whatever it is at; None where the task's time has no limit.
+
+        What a person has applied is verified in any case.
+        """
+        if self.limits.seconds is None or self.state.proposal.step in ("applying", "applied"):
             return None
-        return self.limits.seconds - (self.now() - self.state.started_at - self.state.paused)
+        return max(self.limits.seconds + GRACE_SECONDS - self._elapsed, 0.0)
+
+    @property
+    def _elapsed(self) -> float:
+        return self.now() - self.state.started_at - self.state.paused
 
     async def rest(self, seconds: float) -> None:
         """Sleeps so long, or until somebody wants the task concluded."""

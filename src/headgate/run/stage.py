@@ -125,6 +125,7 @@ class StageRun:
         return replace(
             self.state.tally(),
             seconds_left=self.seconds_left(),
+            model_wait=self._model_wait,
             lost=lost,
             over=self.job.over,
             turns=self.state.turns + self._turns_inside,
@@ -132,6 +133,13 @@ class StageRun:
             idle_attempts=task.idle_attempts,
             fixing=bool(task.failures or task.review),
         )
+
+    @property
+    def _model_wait(self) -> float:
+        """How long the model's server is waited for: a server that has never answered may not exist."""
+        server, model = self.state.unanswered.server, self.job.model_settings[self.stage.model].model
+        is_known = server == "loading" or model in self.job.state.accounts.models
+        return self.job.limits.model_wait if server and is_known else 0.0
 
     def seconds_left(self) -> float | None:
         """Of the time for all attempts at the stage; None where that has no limit."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from headgate.config import fill
 from headgate.core import (
+    AWAY_SECONDS,
     RAN_OUT,
     AnyBody,
     Decision,
@@ -19,6 +20,7 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
+    ReplyFailed,
     ReplyReceived,
     StageCompacted,
     StageEnded,
@@ -30,12 +32,13 @@ from headgate.core import (
     decide,
     list_names,
     place_of,
+    say_duration,
     say_reason,
     show_path,
     wait_seconds,
 )
-from headgate.models import find_window
 from headgate.patterns import regex
+from headgate.run.asking import known_window
 from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
@@ -155,11 +158,7 @@ async def _tell_task(run: StageRun) -> None:
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
     await compact_asked(run.job)
-    name = run.stage.model
-    window = find_window(run.job.models[name], run.job.model_settings[name])
-    found = run.job.state.cut
-    if found and found.window and found.model == run.job.model_settings[name].model:
-        window = min(window or found.window, found.window)
+    window = known_window(run.job, run.stage.model)
     if most := run.stage.view.max_tokens:
         window = min(window or most, most)
     tokens = run.transcript.tokens()
@@ -241,10 +240,15 @@ def _assignment(run: StageRun) -> str:
 
 
 async def _wait(run: StageRun, decision: Decision) -> None:
-    seconds = wait_seconds(run.state.unavailable, run.stage.budget, run.retry_after)
-    if (left := run.seconds_left()) is not None:
-        seconds = min(seconds, max(left, 0.0))
-    detail = f"asking again in {seconds:g} s ({run.state.unavailable} of {run.stage.budget.waits})"
+    tally, budget = run.tally(), run.stage.budget
+    seconds = wait_seconds(tally, budget, run.retry_after)
+    for left in (run.seconds_left(), run.job.seconds_left()):
+        seconds = seconds if left is None else min(seconds, max(left, 0.0))
+    detail = f"asking again in {seconds:g} s ({tally.unavailable} of {budget.waits})"
+    if decision.reason == "model_away":
+        most = say_duration(tally.model_wait)
+        is_at = "is loading the model" if run.state.unanswered.server == "loading" else "is away"
+        detail = f"its server {is_at}: waiting up to {most}, asking every {AWAY_SECONDS:g} s"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()
     await run.job.rest(seconds)
@@ -322,6 +326,8 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
                 transcript.results_given.add(slug.removeprefix(_RESULT))
             if body.slug == "stage":
                 transcript.rebuild(stage.view)
+        case ReplyFailed() if content:
+            transcript.add(read_reply(content))
         case ReplyReceived():
             if measured := body.prompt_tokens - body.aside_tokens:
                 transcript.measured(measured)

@@ -63,8 +63,14 @@ async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) 
     The project's own checks are no work of the task: what they do to files is noted elsewhere.
     """
     tree = ""
+    left = run.job.seconds_left() if tool.spec.category == "run" else None  # what others do ends by itself
     try:
-        outcome = await ports.call(tool, args)
+        async with asyncio.timeout(left) as limit:
+            outcome = await ports.call(tool, args)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ToolFailed(f"{tool.name} was stopped: the task ran out of time.") from None
     finally:
         if not ports.ran_tests:
             tree = await uninterrupted(run.job.tree.note_command())

@@ -1,6 +1,5 @@
 """One turn: a request, the reply, and the calls in it."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
@@ -17,7 +16,6 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
-    OnDelta,
     PhaseChanged,
     PhaseProbed,
     PromptCut,
@@ -28,8 +26,8 @@ from headgate.core import (
     ToolCall,
     bound_note,
     clean_text,
+    cut_text,
     due_nudge,
-    estimate_missing,
     shorten,
     spent,
 )
@@ -41,78 +39,16 @@ from headgate.errors import (
     ModelUnavailable,
     ReplyInvalid,
 )
+from headgate.run.asking import ReplyTooLong, reply_in_time
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
-from headgate.run.job import STOP_POLL, Job
 from headgate.run.phases import PROBE_SECONDS, digest_turn, messages_to_send, next_phase
 from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
 
-# How long a reply may take.
-
-
-STOPPED = "The task was asked to conclude before the reply ended."
-_MARGIN = 0.05
-"""Clocks differ: what was cut off for lack of time must find the time used up."""
-
-
-class ReplyTooLong(ReplyInvalid):
-    """The model was still answering when its time was up."""
-
-
-async def reply_in_time(
-    job: Job,
-    model: str | None,
-    request: Request,
-    on_delta: OnDelta | None = None,
-    stage_left: float | None = None,
-) -> Reply:
-    """A reply that takes longer than it may, or than the task or stage has left, is cut off: ReplyTooLong.
-
-    So is one that a person does not want to wait for. The last words of a task that is to end get a minute.
-    """
-    most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
-    said = f"The reply took longer than {most:g} s and was cut off."
-    if left is not None and left < most:
-        most, said = left, "The task ran out of time before the reply ended."
-    is_stopped = job.stopping()
-    is_last = is_stopped or most <= 0
-    if is_last:
-        most = min(most, job.last_seconds) if most > 0 else job.last_seconds
-        if most <= 0:
-            raise ReplyTooLong(said)
-    if stage_left is not None and stage_left < most:
-        most, said = stage_left, "The stage ran out of time before the reply ended."
-        if most <= 0:
-            raise ReplyTooLong(said)
-    began = job.now()
-    try:
-        async with asyncio.timeout(most + _MARGIN) as limit:
-            hurry = None if is_stopped else asyncio.create_task(_cut_when_stopped(job, limit))
-            try:
-                return estimate_missing(await job.models[model].reply(request, on_delta), request)
-            finally:
-                if hurry:
-                    hurry.cancel()
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise ReplyTooLong(STOPPED if job.stopping() else said) from None
-    finally:
-        if is_last:
-            job.last_seconds = max(job.last_seconds - (job.now() - began), 0.0)
-
-
-async def _cut_when_stopped(job: Job, limit: asyncio.Timeout) -> None:
-    """Leaves a reply only a few seconds more once somebody wants the task concluded."""
-    while not job.stopping():
-        await asyncio.sleep(STOP_POLL)
-    soon, due = asyncio.get_running_loop().time() + job.stop_seconds, limit.when()
-    if due is None or soon < due:
-        limit.reschedule(soon)
-
-
 DIAGNOSIS_CHARS = 1_000
+BROKEN_CHARS = 1_300
+"""What is kept of a reply that cannot be used."""
 
 
 async def take_turn(run: StageRun) -> None:
@@ -152,8 +88,8 @@ async def _follow_phase(run: StageRun) -> None:
     """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
     job = run.job
     model = job.models[run.stage.model]
-    left = run.seconds_left()
-    seconds = PROBE_SECONDS if left is None else min(PROBE_SECONDS, max(left, 0.0))
+    left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
+    seconds = max(min(PROBE_SECONDS, *left), 0.0)
     step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run), seconds)
     if probe := step.probe:
         cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
@@ -255,7 +191,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         )
     except ModelUnavailable as error:
         run.retry_after = error.retry_after
-        run.record(ReplyFailed(error="unavailable", detail=str(error)))
+        run.record(ReplyFailed(error="unavailable", detail=str(error), server=error.server))
     except ModelRefused as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     except ContextOverflow as error:
@@ -265,10 +201,13 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         # The model's side knows what was offered, not what there is elsewhere.
         if isinstance(error, CallUnknown) and (refusal := explain_refusal(run, error.name)):
             failed = failed.model_copy(update={"detail": refusal})
-        run.record(failed)
-        if request.tools and isinstance(error, ReplyTooLong):
+        if not request.tools:  # whole answers enter no conversation
+            run.record(failed)
+            return None
+        _keep_broken(run, failed, error.said)
+        if isinstance(error, ReplyTooLong):
             tell(run, "correct_too_long", fill("too_long"))
-        elif request.tools:
+        else:
             tell(run, "correct_bad_reply", fill("bad_reply", reason=failed.detail.rstrip(".")))
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
@@ -281,6 +220,19 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
             run.record(PromptCut(model=model, **asdict(reply.cut)))
         return replace(reply, message=_encodable(reply.message))
     return None
+
+
+def _keep_broken(run: StageRun, failed: ReplyFailed, said: str) -> None:
+    """Puts a reply that cannot be used into the conversation, as text: the correction is about it.
+
+    A part of a call is no call, and a server may refuse it as one. A model copies what it sees, so of a long
+    reply only the beginning and the end are kept.
+    """
+    kept = cut_text(run.job.redact(clean_text(said)).strip(), BROKEN_CHARS, "your reply")
+    message = Message("assistant", kept)
+    run.record(failed, reply_content(message) if kept else None)
+    if kept:
+        run.transcript.add(message)
 
 
 def _diagnosis(run: StageRun, message: Message) -> str:

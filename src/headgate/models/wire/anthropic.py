@@ -18,7 +18,6 @@ from headgate.core import (
     ToolSpec,
     Usage,
     clean_text,
-    image_chars,
 )
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
@@ -30,7 +29,14 @@ from headgate.models.encoding import (
     mapping_in,
     repair_text,
 )
-from headgate.models.wire.exchange import Assembly, exchange, read_count
+from headgate.models.wire.exchange import (
+    MOST_CHARACTERS,
+    Assembly,
+    exchange,
+    most_characters,
+    read_count,
+    reply_limit,
+)
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
 from headgate.patterns import regex
@@ -49,8 +55,13 @@ _PLAIN_BLOCKS = {"text", "tool_use"}
 class MessagesAssembly(Assembly):
     """Takes the events of a stream, or one whole body, and makes the reply."""
 
-    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        super().__init__(on_delta, enough)
+    def __init__(
+        self,
+        on_delta: OnDelta | None = None,
+        enough: Enough | None = None,
+        most: int = MOST_CHARACTERS,
+    ) -> None:
+        super().__init__(on_delta, enough, most)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._stop = ""
@@ -194,10 +205,8 @@ class AnthropicModel:
         self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        assembly = MessagesAssembly(on_delta, request.enough)
-        images = image_chars(request.messages)
-        await exchange(self._client, "/messages", self._encode(request), assembly, images)
-        return assembly.reply(CallIds(request.messages))
+        assembly = MessagesAssembly(on_delta, request.enough, most_characters(request, self._settings))
+        return await exchange(self._client, "/messages", self._encode(request), assembly, request)
 
     def _encode(self, request: Request) -> bytes:
         system, rest = _split_system(request.messages)
@@ -225,7 +234,7 @@ class AnthropicModel:
         head: dict[str, Any] = {
             "stream": True,
             "model": self._client.endpoint.model,
-            "max_tokens": request.max_tokens or settings.max_tokens or DEFAULT_MAX_TOKENS,
+            "max_tokens": reply_limit(request, settings) or DEFAULT_MAX_TOKENS,
         }
         optional = {
             "temperature": temperature,

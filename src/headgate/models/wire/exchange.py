@@ -1,22 +1,45 @@
 """One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from headgate.core import CHARS_PER_TOKEN, Delta, Enough, OnDelta, clean_text
+from headgate.core import (
+    CHARS_PER_TOKEN,
+    Delta,
+    Enough,
+    ModelSettings,
+    OnDelta,
+    Reply,
+    Request,
+    clean_text,
+    sent_chars,
+    written,
+)
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.encoding import decode_json
+from headgate.models.encoding import CallIds, decode_json
 from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
 from headgate.models.wire.http import HttpAnswer, HttpClient
 from headgate.patterns import regex
 
-MAX_CHARACTERS = 400_000
-"""Of text, reasoning and arguments together."""
+REPLY_TOKENS = 32_768
+"""The longest reply where nobody sets a limit."""
+_WIDEST_TOKEN = 6
+"""In characters, on average: a server that keeps to a limit on tokens never has its reply cut off here."""
+_LEAST_CHARACTERS = 4_000
+MOST_CHARACTERS = REPLY_TOKENS * _WIDEST_TOKEN + _LEAST_CHARACTERS
 WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 MAX_PERIOD = 400
-_CHECK_EVERY = 2_000
+BLANK_LINES, BLANKS = 200, 1_000
+"""How many line breaks, or characters that are not seen, may come with nothing else in between."""
+_CHECK_EVERY = 500
+_ESCAPE = regex(r"\\+(?:u([0-9a-fA-F]{4})|([nrt]))")
+"""A character in a JSON string, perhaps one that is itself in a JSON string."""
+_HALF_ESCAPE = regex(r"\\+(?:u[0-9a-fA-F]{0,3})?\Z")
+_SHORT_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 MOST_TOKENS = 10_000_000
 """No server counts more in one request."""
 
@@ -26,10 +49,24 @@ def read_count(value: object) -> int:
     return value if isinstance(value, int) and 0 < value <= MOST_TOKENS else 0
 
 
+def reply_limit(request: Request, settings: ModelSettings) -> int | None:
+    """The most tokens of a reply: the request's limit or the model's own, whichever is less."""
+    given = [limit for limit in (request.max_tokens, settings.max_tokens) if limit]
+    return min(given, default=None)
+
+
+def most_characters(request: Request, settings: ModelSettings) -> int:
+    """The characters after which a reply is cut off, whatever its server makes of limits."""
+    window = settings.num_ctx or settings.context_window or REPLY_TOKENS
+    tokens = reply_limit(request, settings) or min(window, REPLY_TOKENS)
+    return tokens * _WIDEST_TOKEN + _LEAST_CHARACTERS
+
+
 class EndlessReplyDetector:
     """Sees every piece of a reply once and raises ReplyInvalid when it has seen enough."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._total = 0
         self._tail = ""
         self._fresh: list[str] = []
@@ -44,18 +81,32 @@ class EndlessReplyDetector:
 
     def _check(self) -> None:
         self._total += self._fresh_size
-        if self._total > MAX_CHARACTERS:
-            raise self._cut_off(f"The reply was longer than {MAX_CHARACTERS:,} characters and was cut off.")
-        self._tail = "".join((self._tail, *self._fresh))[-WINDOW:]
-        self._fresh.clear()
+        if self._total > self._most:
+            raise self._cut_off(f"The reply was longer than {self._most:,} characters and was cut off.")
+        fresh = "".join(self._fresh)
+        half = _HALF_ESCAPE.search(fresh, max(len(fresh) - MAX_PERIOD, 0))
+        rest = fresh[half.start() :] if half else ""
+        self._tail = (self._tail + _ESCAPE.sub(_read_escape, fresh[: len(fresh) - len(rest)]))[-WINDOW:]
+        self._fresh = [rest] if rest else []
         self._fresh_size = 0
-        if len(self._tail) == WINDOW and repeats_itself(self._tail):
+        is_periodic = len(self._tail) == WINDOW and repeats_itself(self._tail)
+        if is_periodic or _ends_blank(self._tail):
             raise self._cut_off("The reply repeated itself endlessly and was cut off.")
 
     def _cut_off(self, reason: str) -> ReplyInvalid:
         error = ReplyInvalid(reason)
         error.tokens, error.estimated = (0, self._total // CHARS_PER_TOKEN, 0), True
         return error
+
+
+def _read_escape(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _SHORT_ESCAPES[found[2]]
+
+
+def _ends_blank(text: str) -> bool:
+    """Whether a text ends with more blank space than anybody means."""
+    blank = text[len(text.rstrip()) :]
+    return len(blank) >= BLANKS or blank.count("\n") >= BLANK_LINES
 
 
 def repeats_itself(text: str) -> bool:
@@ -70,7 +121,12 @@ def repeats_itself(text: str) -> bool:
 class Assembly(ABC):
     """Takes the pieces of a reply as they arrive, or one whole body."""
 
-    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
+    def __init__(
+        self,
+        on_delta: OnDelta | None = None,
+        enough: Enough | None = None,
+        most: int = MOST_CHARACTERS,
+    ) -> None:
         self.started = False
         """A token has come."""
         self.ended = False
@@ -81,7 +137,7 @@ class Assembly(ABC):
         """It was long enough before the model had ended it."""
         self._on_delta = on_delta
         self._enough = enough
-        self._watch = EndlessReplyDetector()
+        self._watch = EndlessReplyDetector(most)
 
     @abstractmethod
     def add(self, chunk: Mapping[str, Any]) -> None:
@@ -90,6 +146,10 @@ class Assembly(ABC):
     @abstractmethod
     def load(self, body: Mapping[str, Any]) -> None:
         """Takes a whole reply. ValueError where the body is none."""
+
+    @abstractmethod
+    def reply(self, ids: CallIds) -> Reply:
+        """The reply, as far as it has come."""
 
     @property
     @abstractmethod
@@ -197,19 +257,21 @@ _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _TWO_LINES = regex(rb'\s*\{".*\}\r?\n\{"')
 
 
-async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly, images: int = 0) -> None:
-    """Posts the body and puts the answer into the assembly; any failure is one of the model errors.
+async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly, request: Request) -> Reply:
+    """Posts the body and returns the reply; any failure is one of the model errors.
 
-    `images`: the bytes of the body that are no text.
+    A reply that was cut off has cost something all the same: all that was sent, and all that came.
     """
+    sent, ids = sent_chars(body, request.messages), CallIds(request.messages)
     try:
         await _exchange(client, path, body, assembly)
     except ReplyInvalid as error:
-        # The server did not come to counting, but it has read all of it.
         prompt, completion, cached = error.tokens
-        error.tokens = (prompt or (len(body) - images) // CHARS_PER_TOKEN, completion, cached)
+        error.tokens = (prompt or sent // CHARS_PER_TOKEN, completion, cached)
         error.estimated = error.estimated or not prompt
+        error.said = error.said or written(assembly.reply(ids).message)
         raise
+    return replace(assembly.reply(ids), sent=sent)
 
 
 async def _exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:

@@ -81,7 +81,10 @@ _MASKED_KEY = regex(r"\S*\*{3,}\S*")
 _TITLE = regex(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
-Cause = Literal["unreachable", "loading", "busy", "broken", "silent", "cut"]
+Cause = Literal["unreachable", "loading", "busy", "away", "broken", "silent", "cut"]
+_IS_THERE = ("broken", "silent")
+_GATEWAY = {502, 503, 504}
+"""What is said for a server that is not there, or not ready."""
 
 
 class ServerTrouble(ModelUnavailable):
@@ -90,6 +93,7 @@ class ServerTrouble(ModelUnavailable):
     def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
         super().__init__(message, retry_after=retry_after)
         self.cause = cause
+        self.server = "loading" if cause == "loading" else "" if cause in _IS_THERE else "away"
 
 
 class KeyRefused(ModelRefused):
@@ -163,7 +167,9 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
     if _REPLY_UNUSABLE.search(text):
         wrote = safe_excerpt(endpoint, complaint.generation)
         wrote = f" It wrote: {wrote}" if wrote else ""
-        return ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
+        error = ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
+        error.said = complaint.generation
+        return error
     if _NO_TOOLS.search(text):
         return ToolsUnsupported(f"{address} cannot offer tools to {endpoint.model} (HTTP {status}){said}")
     if status == 402 or _QUOTA.search(text):
@@ -190,7 +196,7 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
             return ServerTrouble(
                 f"{address} is still loading its model (HTTP {status}){said}", "loading", retry_after=wait
             )
-        cause: Cause = "busy" if status in (429, 529) else "broken"
+        cause: Cause = "busy" if status in (429, 529) else "away" if status in _GATEWAY else "broken"
         return ServerTrouble(f"{address} cannot answer now (HTTP {status}){said}", cause, retry_after=wait)
     if _UNKNOWN_MODEL.search(text):
         return ModelUnknown(f'{address} does not know the model "{endpoint.model}" (HTTP {status}){said}')

@@ -15,7 +15,6 @@ from headgate.core import (
     ToolCall,
     Usage,
     clean_text,
-    image_chars,
 )
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
@@ -29,7 +28,14 @@ from headgate.models.encoding import (
     text_in,
 )
 from headgate.models.endpoint import DEFAULT_NUM_CTX
-from headgate.models.wire.exchange import Assembly, exchange, read_count
+from headgate.models.wire.exchange import (
+    MOST_CHARACTERS,
+    Assembly,
+    exchange,
+    most_characters,
+    read_count,
+    reply_limit,
+)
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, encode_tools, safe_name
@@ -44,8 +50,13 @@ _NANOSECONDS = 1e9
 class OllamaAssembly(Assembly):
     """Takes the lines of a stream, or one whole body, and makes the reply."""
 
-    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        super().__init__(on_delta, enough)
+    def __init__(
+        self,
+        on_delta: OnDelta | None = None,
+        enough: Enough | None = None,
+        most: int = MOST_CHARACTERS,
+    ) -> None:
+        super().__init__(on_delta, enough, most)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[tuple[str, str, str]] = []
@@ -136,11 +147,9 @@ class OllamaModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A model that cannot think is asked again, once, without that."""
         while True:
-            assembly = OllamaAssembly(on_delta, request.enough)
+            assembly = OllamaAssembly(on_delta, request.enough, most_characters(request, self._settings))
             try:
-                images = image_chars(request.messages)
-                await exchange(self._client, "/api/chat", self._encode(request), assembly, images)
-                return assembly.reply(CallIds(request.messages))
+                return await exchange(self._client, "/api/chat", self._encode(request), assembly, request)
             except RequestRejected as rejected:
                 if self._think is None or not _ABOUT_THINKING.search(rejected.detail):
                     raise
@@ -186,7 +195,7 @@ class OllamaModel:
         optional = {
             "temperature": settings.temperature if request.temperature is None else request.temperature,
             "top_p": request.top_p or settings.top_p,
-            "num_predict": request.max_tokens or settings.max_tokens,
+            "num_predict": reply_limit(request, settings),
             "seed": settings.seed if request.seed is None else request.seed,
             "stop": list(request.stop) or None,
         }

@@ -20,7 +20,6 @@ from headgate.core import (
     ToolSpec,
     Usage,
     clean_text,
-    image_chars,
 )
 from headgate.errors import ConfigError, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import (
@@ -35,7 +34,14 @@ from headgate.models.encoding import (
     repair_text,
     text_in,
 )
-from headgate.models.wire.exchange import Assembly, exchange, read_count
+from headgate.models.wire.exchange import (
+    MOST_CHARACTERS,
+    Assembly,
+    exchange,
+    most_characters,
+    read_count,
+    reply_limit,
+)
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient, is_private
 from headgate.patterns import regex
@@ -69,8 +75,13 @@ class _PartialCall:
 class ChatAssembly(Assembly):
     """Takes the chunks of a stream, or one whole body, and makes the reply."""
 
-    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        super().__init__(on_delta, enough)
+    def __init__(
+        self,
+        on_delta: OnDelta | None = None,
+        enough: Enough | None = None,
+        most: int = MOST_CHARACTERS,
+    ) -> None:
+        super().__init__(on_delta, enough, most)
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
@@ -269,13 +280,11 @@ class OpenAIModel:
         """One reply. A server that objects to an optional field is asked again, once, without it."""
         dialect = self._dialect
         while True:
-            assembly = ChatAssembly(on_delta, request.enough)
+            assembly = ChatAssembly(on_delta, request.enough, most_characters(request, self._settings))
             options = self._options(request, dialect, watched=on_delta is not None)
             body = self._encode(request, options)
             try:
-                images = image_chars(request.messages)
-                await exchange(self._client, "/chat/completions", body, assembly, images)
-                return assembly.reply(CallIds(request.messages))
+                return await exchange(self._client, "/chat/completions", body, assembly, request)
             except RequestRejected as rejected:
                 adapted = dialect.adapt(rejected.detail, options)
                 if adapted is None:
@@ -299,7 +308,7 @@ class OpenAIModel:
     def _options(self, request: Request, dialect: Dialect, *, watched: bool) -> dict[str, Any]:
         """The fields that a server may not know, as far as there is something to say in them."""
         settings = self._settings
-        limit = request.max_tokens or settings.max_tokens
+        limit = reply_limit(request, settings)
         temperature = settings.temperature if request.temperature is None else request.temperature
         optional = {
             "stream_options": {"include_usage": True} if dialect.counts_in_stream else None,

@@ -1,0 +1,1 @@
+sleep 40; grep -q 1 n.txt
