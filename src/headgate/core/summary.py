@@ -51,7 +51,7 @@ def write_summary(
         return ""  # what was attempted in a cancelled task is not documented
     answered = ending == "SUCCESS" and not files and bool(state.answer)
     said = "" if answered else last_summary(state)  # the answer is shown separately
-    headline = _headline(state, ending, reason, detail, answered)
+    headline = _headline(state, ending, reason, detail, answered, bool(files))
     lines = [headline]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
@@ -124,8 +124,7 @@ def _fails_as_before(state: State) -> bool:
 def all_warnings(state: State) -> tuple[str, ...]:
     """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
     problems = boundary_problems(state.unenforced, state.unmatched)
-    recipes = state.flow.recipes if state.flow else {}
-    given_up = (*given_up_recipes(state, recipes), *left_out_steps(state, recipes))
+    given_up = (*given_up_recipes(state), *left_out_steps(state))
     return (*(problem.removesuffix(".") for problem in problems), *state.warnings, *given_up)
 
 
@@ -242,17 +241,20 @@ def say_final_turns(state: State) -> str:
     )
 
 
-def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
+def _headline(
+    state: State, ending: TaskState, reason: str, detail: str, answered: bool = False, changed: bool = True
+) -> str:
     clause = detail.rstrip(".")
+    unchanged = "" if changed else "; no file was changed"
     match ending:
         case "SUCCESS" if state.passing_run:
-            return f"Verified by {state.passing_run}."
+            return f"Verified by {state.passing_run}{unchanged}."
         case "SUCCESS" if answered:
             return "Answered."
         case "SUCCESS":
             flow_verifies = state.flow is None or state.flow.verifies
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
-            return f"Not verified: {why}."
+            return f"Not verified: {why}{unchanged}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
         case "STUCK" if reason.startswith("limit_"):
