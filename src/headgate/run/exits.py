@@ -246,6 +246,8 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
 
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
+    if run.kind.execute is not None:
+        return run.job.task.is_question  # it writes, though not itself
     stages, specs = run.job.conversations, [tool.spec for tool in run.job.tools.values()]
     last = stages[-1]
     if run.stage.id != last.id and not (last.foreach and run.stage.item):

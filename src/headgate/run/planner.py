@@ -12,6 +12,7 @@ from pydantic import Field
 
 from headgate.config import fill
 from headgate.core import (
+    SIGNALS,
     Data,
     Decision,
     Execution,
@@ -251,10 +252,17 @@ def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
         if name in own
         for message in transcript.messages
     ]
-    error = next((one.content for one in reversed(said) if one.role == "tool" and one.failed), "")
-    words = next(
-        (one.content for one in reversed(said) if one.role == "assistant" and one.content.strip()), ""
-    )
+    signals = {call.id for message in said for call in message.calls if call.name in SIGNALS}
+    errors = [one for one in said if one.role == "tool" and one.failed and one.call_id not in signals]
+    error = errors[-1].content if errors else ""
+    concluded = [
+        one.note.summary
+        for name in sorted(own)
+        for one in job.state.tree.attempts.get(name, ())
+        if one.ending == "failed" and one.note
+    ]
+    spoken = [one.content for one in said if one.role == "assistant" and one.content.strip()]
+    words = next(iter((*reversed(concluded), *reversed(spoken))), "")
     for title, text in (("The last error", error), ("The last words of the model", words)):
         if text:
             lines.append(f"{title}: {cut_text(' '.join(text.split()), WORDS_CHARS, 'it')}")
