@@ -2,7 +2,7 @@
 
 from headgate.core import events as ev
 from headgate.core.attempt import is_announced_end
-from headgate.core.progress import plan_items
+from headgate.core.progress import say_execution
 from headgate.core.settings import SCOUTS, package_of
 from headgate.core.state import State
 from headgate.core.text import shorten, times
@@ -114,9 +114,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Loop: {body.detail}"
         case ev.RecipeStarted() as body:
             again = f" (again, {body.round})" if body.round > 1 else ""
-            return f"Execution {body.number}{again}: {_execution(body.number, state).description}"
+            return f"Execution {body.number}{again}: {state.executed.all[body.number - 1].title}"
         case ev.RecipeEnded() as body:
-            return f"Execution {body.number}: {_execution(body.number, state).reason}"
+            return f"Execution {body.number}: {say_execution(state, body.number)}"
         case ev.ReplanStarted() if state.executed.all:
             return f"Replanning: verification has failed {times(state.verify_loops)}..."
         case ev.ScoutReported(question=question, scout=scout) if question:
@@ -227,12 +227,6 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"{body.state}{why}"
         case _:
             return None
-
-
-def _execution(number: int, state: State) -> ev.PlanItem:
-    """An execution of a planner as every list of them shows it."""
-    found = (item for item in plan_items(state) if item.id == f"E{number}")
-    return next(found, ev.PlanItem(id="", description="a recipe", reason="ended"))
 
 
 def _say_models(body: ev.TaskStarted) -> str:

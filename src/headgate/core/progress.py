@@ -4,7 +4,7 @@ Both are folds: they follow from the events, and the model has no say in them. I
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headgate.core.events import PlanItem, Status
@@ -165,22 +165,31 @@ def _item(execution: Execution, progress: TaskProgress) -> PlanItem:
     done: Status = "completed" if progress.is_complete else "failed"
     return PlanItem(
         id=f"E{execution.number}",
-        description=f"{execution.task_type}: {shorten(execution.told_goals, 300)}",
+        description=execution.title,
         status="in_progress" if progress.running else done,
-        reason=_say_how(progress),
+        reason=f"{'not verified; ' * progress.unverified}{progress.steps}{_say_why(progress)}",
     )
 
 
 def _say_how(progress: TaskProgress) -> str:
     """How an execution does: its status, its steps, and why it was handed back."""
-    why = f": {shorten(' '.join(progress.reason.split()), 300).rstrip('.')}" if progress.reason else ""
-    return f"{progress.status} ({progress.steps}){why}"
+    return f"{progress.status} ({progress.steps}){_say_why(progress)}"
+
+
+def _say_why(progress: TaskProgress) -> str:
+    return f": {shorten(' '.join(progress.reason.split()), 300).rstrip('.')}" if progress.reason else ""
 
 
 def plan_lines(state: State) -> tuple[str, ...]:
     """The same, a line each."""
-    executed = [f"{item.description} - {item.reason}" for item in plan_items(state)[len(state.plan) :]]
+    executed = (f"{one.title} - {_say_how(progress)}" for one, progress in executed_recipes(state))
     return (*(item.description for item in state.plan), *executed)
+
+
+def say_execution(state: State, number: int) -> str:
+    """How an execution does, in the same words."""
+    known = (progress for one, progress in executed_recipes(state) if one.number == number)
+    return next(map(_say_how, known), "ended")
 
 
 def given_up_recipes(state: State) -> tuple[str, ...]:
@@ -219,15 +228,15 @@ def render_context(
     room: int = 0,
     *,
     called: Mapping[str, Sequence[str]] | None = None,
-    in_step: bool = False,
+    in_step: str = "",
 ) -> str:
     """The document about a task as it stands: numbered sections, each of bounded length.
 
     `facts`: what is known about the repository. `room`: the characters that it may have, if that is less;
     short sections stay whole then, and long ones are cut alike. `called`: what tools returned, by step.
-    `in_step`: it is a part of the prompt of a step, which has the request and the goals already.
+    `in_step`: the step of whose prompt it is a part, which has the request and the goals already.
     """
-    known = executed_recipes(state)
+    known = [(one, _as_begun(one, progress, in_step)) for one, progress in executed_recipes(state)]
     steps = {one.step_id(step) for one, progress in known for step in progress.statuses}
     notes = [(name, note) for name, note in state.notes.items() if name not in steps]
     files = [("read", state.files_read), ("changed", state.files_changed)]
@@ -238,7 +247,7 @@ def render_context(
         ("Request", ["It stands at the beginning of this prompt."] if in_step else request),
         ("Analysis", [_quote("\n".join(facts))]),
         ("Gathered context", [*told, noted]),
-        ("Plan", [_plan(one, progress, in_step) for one, progress in known]),
+        ("Plan", [_plan(one, progress, bool(in_step)) for one, progress in known]),
         ("Tool results", [_results(one, progress, called or {}) for one, progress in known]),
         ("State", [_state(progress) for one, progress in known if one.number == state.executed.last]),
     ]
@@ -254,6 +263,14 @@ def render_context(
     return "\n\n".join([head, *parts]) + "\n"
 
 
+def _as_begun(execution: Execution, progress: TaskProgress, step: str) -> TaskProgress:
+    """The progress as it is for a step that is about to begin: its start is not in the log yet."""
+    statuses: dict[str, StepStatus] = {
+        name: "running" if execution.step_id(name) == step else how for name, how in progress.statuses.items()
+    }
+    return replace(progress, statuses=statuses)
+
+
 def _quote(text: str) -> str:
     """Other people's words, and a model's, as a quotation: none of its lines can pass for one of ours."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
@@ -266,10 +283,12 @@ def _plan(execution: Execution, progress: TaskProgress, in_step: bool) -> str:
 
 def _results(execution: Execution, progress: TaskProgress, called: Mapping[str, Sequence[str]]) -> str:
     """What the tools and the steps of one execution returned: short results whole, long ones alike."""
-    texts = {
-        step: [*called.get(execution.step_id(step), ()), *filter(None, [progress.step_results.get(step, "")])]
-        for step in progress.statuses
-    }
+    texts: dict[str, list[str]] = {}
+    for step in progress.statuses:
+        result = progress.step_results.get(step, "")
+        # A step that ends by its rules has no words of its own: its result is what its tools returned.
+        returned = [text for text in called.get(execution.step_id(step), ()) if not _holds(result, text)]
+        texts[step] = [*returned, *filter(None, [result])]
     sizes = [len(text) + 1 for results in texts.values() for text in results]
     limit = share_out(sizes, SECTION_CHARS // 2)
     lines = [
@@ -280,6 +299,10 @@ def _results(execution: Execution, progress: TaskProgress, called: Mapping[str, 
         if one
     ]
     return "\n".join(lines)
+
+
+def _holds(result: str, returned: str) -> bool:
+    return returned.partition(": ")[2][:200] in result
 
 
 def _state(progress: TaskProgress) -> str:

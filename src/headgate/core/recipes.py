@@ -16,6 +16,7 @@ from headgate.core.flow import Flow, InputDoc, Stage
 from headgate.core.instructions import SystemPart
 from headgate.core.knobs import CATEGORIES, ESCALATE_TOOL, Agent, AgentOptions
 from headgate.core.settings import Data
+from headgate.core.text import shorten
 from headgate.patterns import regex
 
 RECIPE_NAME = r"^[a-z][a-z0-9_]{0,23}$"
@@ -139,6 +140,11 @@ class Execution:
     def told_goals(self) -> str:
         """The goals in one line, as a quotation that nothing in them can end."""
         return f'"{" ".join("; ".join(self.goals).split()).replace(chr(34), chr(39))}"'
+
+    @property
+    def title(self) -> str:
+        """What it is, in one line."""
+        return f"{self.task_type}: {shorten(self.told_goals, 300)}"
 
     def is_same(self, task_type: str, goals: Sequence[str]) -> bool:
         """Whether a decision means this execution: the same type and the same goals, however spelt."""

@@ -187,8 +187,11 @@ def scout_reports(job: Job, tokens: float) -> list[str]:
     return said
 
 
-def context_document(job: Job, tokens: int = 0) -> str:
-    """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
+def context_document(job: Job, tokens: int = 0, step: str = "") -> str:
+    """The document about the task as it stands. `tokens`: how many it may have, by an estimate.
+
+    `step`: the stage in whose prompt it stands.
+    """
     steps = [f"Verification: {step}" for step in job.task.steps]
     facts = [*scout_reports(job, job.scouts.tokens), list_files(job.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
@@ -197,7 +200,7 @@ def context_document(job: Job, tokens: int = 0) -> str:
         for name, transcript in job.transcripts.items()
         if "." in name and (texts := _tool_results(transcript))
     }
-    text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=bool(tokens))
+    text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=step)
     return job.redact(text)
 
 
@@ -214,7 +217,7 @@ def _tool_results(transcript: Transcript) -> list[str]:
 def find_missing_docs(job: Job, stage: Stage) -> str:
     """What a stage cannot do without and is not there, in a sentence; empty if nothing is missing."""
     for doc in stage.input_docs:
-        if doc.path_type == "repo" and not doc.optional and not _read_document(job, doc):
+        if doc.path_type == "repo" and not doc.optional and not _read_document(job, stage, doc):
             return f"{doc.path}, which the stage is to be given, is not there or cannot be read"
     return ""
 
@@ -223,16 +226,16 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
     """The documents that a stage is given, each in the tokens that it may have."""
     parts = []
     for doc in stage.input_docs:
-        if text := _read_document(job, doc):
+        if text := _read_document(job, stage, doc):
             kept = trim_document(text.strip(), doc.max_tokens, doc.path)
             kept = kept.replace("</document", "<\\/document")  # what is in it cannot end it
             parts.append(f'<document path="{doc.path}">\n{kept}\n</document>')
     return parts
 
 
-def _read_document(job: Job, doc: InputDoc) -> str:
+def _read_document(job: Job, stage: Stage, doc: InputDoc) -> str:
     if doc.path_type == "turn":
-        return context_document(job, doc.max_tokens)
+        return context_document(job, doc.max_tokens, stage.id)
     try:
         file = job.context.workspace.read(doc.path)
     except ToolError:
