@@ -48,6 +48,6 @@ class Executions:
         return [one for one in self.idle if one.acts and not one.completed]
 
     def in_a_row(self, task_type: str) -> int:
-        """The executions of this type since one last changed a file, the same goals counted once."""
-        numbers = {one.number for one in self.idle}
-        return sum(one.number in numbers and one.task_type == task_type for one in self.all)
+        """How often this type was executed since a file last changed."""
+        types = {one.number: one.task_type for one in self.all}
+        return sum(types[ended.number] == task_type for ended in self.idle)

@@ -94,8 +94,8 @@ class Recipe(Data):
     calls: int = Field(3, ge=0)
     """The most calls of one tool in a step; 0: no limit."""
     repeats: int = Field(2, ge=0)
-    """How many executions of this type, with other goals each, may follow each other before a file has
-    changed. The answer to the last of them names `leads_to`, and one more is refused; 0: no limit."""
+    """How often this type may be executed, whatever the goals, before a file has changed. The answer to the
+    last time names `leads_to`, and another one is refused; 0: no limit."""
     leads_to: tuple[str, ...] = ()
     """The types of tasks that usually follow this one."""
     stages: tuple[Stage, ...] = Field(min_length=1)

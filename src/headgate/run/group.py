@@ -178,7 +178,8 @@ class Round(SkippingRound):
             return (self.told if self.number == 1 else None) or Entrance()
         told, kind = send_back(self.job, failed), self.job.kinds[stage.kind]
         replanned = self.path in state.tree.replanned
-        said = [told.message, prompt(kind.orders[told.reason]) if told.reason in kind.orders else ""]
+        order = kind.orders.get(told.order or told.reason, told.order)
+        said = [told.message, prompt(order) if order else ""]
         said += [kind.tell_replan(self.job)] if kind.tell_replan and replanned else []
         return Entrance(told.reason, "\n\n".join(filter(None, said)), cut=replanned)
 

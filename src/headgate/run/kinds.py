@@ -128,7 +128,7 @@ VERIFY = Kind(
     verify,
     settings=VerifySettings,
     is_announced=False,
-    send_back=lambda job, stage: Entrance("check_failed", job.failure_message),
+    send_back=lambda job, stage: Entrance("check_failed", job.failure_message, order="fix"),
     after_told=_record_fix,
     after_failure=_after_failure,
     replay=_replay,

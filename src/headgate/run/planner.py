@@ -117,7 +117,7 @@ class Planning:
                 f"execute was refused: it was called {most} times, which is the limit. Call stage_done, or"
                 " escalate and say what is missing."
             )
-        if known is None and 0 < recipe.repeats <= done.in_a_row(task_type):
+        if 0 < recipe.repeats <= done.in_a_row(task_type):
             raise ToolFailed(
                 f"execute was refused: {task_type} was executed {times(recipe.repeats)}, and no file has"
                 f" changed since. Other goals do not help. {_say_leads(job, recipe)}"
@@ -306,7 +306,7 @@ PLANNER = Kind(
     is_told=True,
     is_conversation=True,
     execute=_execute,
-    orders={"check_failed": "fix_planner", "review": "review_planner"},
+    orders={"fix": "fix_planner", "review": "review_planner"},
     tell_replan=tell_replan,
     after_end=_end_planner,
     replay=replay,

@@ -41,6 +41,8 @@ class Entrance:
 
     reason: Literal["next", "retry", "check_failed", "replan", "review"] = "next"
     message: str = ""
+    order: str = ""
+    """The name of the text that says what is to be done about it, where the message does not."""
     cut: bool = False
     """Cut the view before going on: what led nowhere is not worth reading again."""
 
@@ -310,9 +312,9 @@ class Kind:
     """Why the flow cannot go on, where a required stage failed; empty: what its last attempt says."""
     replay: Callable[[StageRun, AnyBody, str], None] = lambda run, body, content: None
     """After a crash: takes an event of an attempt, and what was kept with it, into memory again."""
-    orders: Mapping[str, str] = field(default_factory=lambda: {"check_failed": "fix"})
-    """What it is told to do about a failure, after what failed: the name of a text, by the reason for which
-    the stage is entered."""
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """What it is told to do about a failure, where that differs: names of texts, by that of the usual one or
+    by the reason for which the stage is entered."""
     tell_replan: Callable[[Job], str] | None = None
     """What it is told in a round in which the plan is due to be rewritten, if it does that itself."""
     tell_tried: Callable[[Job], str] = lambda job: ""
