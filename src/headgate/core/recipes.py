@@ -31,7 +31,7 @@ def parse_type(name: str, recipes: Iterable[str]) -> str:
 
     The name as it is, if there is no such recipe.
     """
-    plain = _NO_LETTER.sub("_", _HUMP.sub("_", name.strip()).lower()).strip("_") or GENERIC
+    plain = _NO_LETTER.sub("_", _HUMP.sub("_", name.strip()).lower()).strip("_")
     squeezed = plain.replace("_", "")
     return next((one for one in recipes if one.replace("_", "") == squeezed), name)
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from headgate.config import fill
 from headgate.core import (
+    GENERIC,
     SIGNALS,
     Data,
     Decision,
@@ -179,7 +180,7 @@ class Planning:
 def _find_recipe(job: Job, task_type: str) -> Recipe:
     """The recipe that a model means, however it spells its name. ToolFailed if there is none, or not here."""
     recipes = job.flow.recipes
-    recipe = recipes.get(parse_type(task_type, recipes))
+    recipe = recipes.get(parse_type(task_type.strip() or GENERIC, recipes))
     if recipe is None:
         offered = [name for name, one in recipes.items() if not one.unavailable]
         raise ToolFailed(f"execute: {unknown_name('type of task', task_type[:80], offered)}")

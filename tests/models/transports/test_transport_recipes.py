@@ -141,6 +141,24 @@ def offered(body: Body) -> set[str]:
     return {tool["function"]["name"] for tool in body.get("tools", ())}
 
 
+@pytest.mark.parametrize("called", ["code_modify", "Code Modify", "codeModify", "generic"])
+@pytest.mark.parametrize("form", ["native", "text", "schema"])
+async def test_a_type_that_is_called_as_a_tool_is_executed(
+    repo: Path, site: Site, form: str, called: str
+) -> None:
+    task_type = "generic" if called == "generic" else "code_modify"
+    planner = Planner(form, [(called, {"goals": ["n.txt holds 1"]}), *TYPES[task_type], END])
+    planned = Habits(planner)
+    report, events = await run_type(repo, site, planned, form)
+    assert report.state == "SUCCESS", report.summary
+    started = [event.body for event in events if isinstance(event.body, RecipeStarted)]
+    assert [(body.task_type, body.goals) for body in started] == [(task_type, ("n.txt holds 1",))]
+    # No line of what the model is told reads like a tool of that name.
+    told = json.dumps(planned.asked[0]["messages"])
+    assert f"- {task_type}" not in told
+    assert f"{task_type}(" not in told
+
+
 async def test_a_planner_is_told_the_same_whatever_the_type(repo: Path, site: Site) -> None:
     asked: list[list[Body]] = []
     for task_type in ("code_create", "research", "memory_op"):
