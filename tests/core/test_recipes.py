@@ -12,7 +12,15 @@ from headgate.core.flow_check import Problem
 from headgate.core.messages import ToolSpec
 from headgate.core.progress import render_context, task_progress, trim_document
 from headgate.core.recipe_check import recipe_problems
-from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
+from headgate.core.recipes import (
+    Execution,
+    Recipe,
+    TokenBudget,
+    expand_recipe,
+    parse_type,
+    share_docs,
+    without_tool,
+)
 from headgate.core.state import State, fold
 
 STEPS: list[dict[str, Any]] = [
@@ -101,6 +109,36 @@ def test_where_steps_are_wrong_is_said(
     fields: dict[str, Any], where: tuple[str | int, ...], said: str
 ) -> None:
     assert next(recipe_problems(recipe(**fields))) == Problem(where, said)
+
+
+def test_a_step_cannot_execute() -> None:
+    made = recipe(stages=[{"id": "a", "tools": {"allow": ["read", "execute"]}}])
+    said = "a step of a recipe cannot have execute: only a planner has it"
+    assert next(recipe_problems(made)) == Problem(("stages", 0, "tools", "allow", 1), said)
+
+
+@pytest.mark.parametrize(
+    "name", ["code_modify", "Code Modify", "code-modify", "codeModify", "CodeModify", " CODE_MODIFY "]
+)
+def test_a_type_may_be_spelt_in_any_way(name: str) -> None:
+    assert parse_type(name, ["code_create", "code_modify"]) == "code_modify"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "code", "modify_code", "code_modify_all"])
+def test_what_is_no_type_stays_as_it_is(name: str) -> None:
+    assert parse_type(name, ["code_create", "code_modify"]) == name
+
+
+def test_a_recipe_is_left_without_the_steps_that_cannot_be_done() -> None:
+    look = {"id": "look", "tools": {"allow": ["research"]}, "budget": {"exhausted": "skip"}}
+    tell = {"id": "tell", "needs": ["look"]}
+    made = without_tool(recipe(stages=[look, tell]), "research", "There is none.")
+    assert ([stage.id for stage in made.stages], made.stages[0].needs) == (["tell"], ())
+    assert made.unavailable == ""
+    needed = {"id": "look", "tools": {"allow": ["research"]}}
+    assert without_tool(recipe(stages=[needed, tell]), "research", "No.").unavailable == "No."
+    kept = recipe(stages=[{"id": "look", "tools": {"allow": ["research", "read"]}}])
+    assert without_tool(kept, "research", "There is none.") == kept
 
 
 def test_the_stages_of_two_executions_share_nothing() -> None:

@@ -240,7 +240,8 @@ def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
     if stage.stages or not stage.required:
         what = "a group" if stage.stages else "not required"
         yield Problem(until, f'"{awaited}" is {what}, so the group would never repeat: name another stage')
-    if repeat.replan_every and not any(child.when == "replan" for child in group.stages):
+    replans = any(child.when == "replan" or child.kind == PLANNER for child in group.stages)
+    if repeat.replan_every and not replans:
         message = "replan_every needs a stage with `when: replan` in the group"
         yield Problem((*where, "repeat", "replan_every"), message)
     for name in ("no_progress", "idle_attempts") if stage.kind == "talk" else ():

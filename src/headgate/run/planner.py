@@ -79,6 +79,8 @@ class Planning:
     async def execute(self, task_type: str, goals: Sequence[str], cut_short: bool) -> str:
         """Has a recipe carried out, or goes on with it; returns its results."""
         job = self.run.job
+        if self.ended:  # by another call of the same reply
+            raise ToolFailed("execute was refused: nothing more can be executed in this task.")
         recipe = _find_recipe(job, task_type)
         wanted = [" ".join(clean_value(self.run, goal).split()) for goal in goals]
         if not all(wanted):
