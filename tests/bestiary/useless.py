@@ -12,7 +12,7 @@ from bestiary.speech import Answer, Asked, both, status, use, write
 from bestiary.words import WORDS
 
 TITLE = "Never usable, in the built-in flows"
-FLOWS = ("flat", "staged", "staged3", "branched", "repair")
+FLOWS = ("flat", "staged", "staged3", "branched", "repair", "planned")
 UNITTEST = f"{shlex.quote(sys.executable)} -B -m unittest discover -s tests -t ."
 REPAIRED = {
     "tests/__init__.py": "",

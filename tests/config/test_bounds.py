@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import load_flow
+from headgate.config.flows import FlowNames, load_flow
+from headgate.config.recipe_files import load_recipes
 from headgate.core.flow import Flow, Stage
+from headgate.core.recipes import Recipe
 from headgate.core.settings import Limits
 from headgate.core.short_form import fix_stage
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.tools.files import write_file
 
 DESIGN = Path(__file__).parents[2] / "docs" / "runtime.md"
@@ -37,6 +40,29 @@ def test_the_budgets_bound_a_task(name: str, tmp_path: Path) -> None:
     assert fix is not None
     most = sum(map(most_replies, flow.leaves())) + most_rounds(flow, fix)
     assert f"| `{name}` | {most:,} |" in DESIGN.read_text(encoding="utf-8")
+
+
+def most_in_execution(recipe: Recipe) -> int:
+    """Of the steps of a recipe, carried out once."""
+    return sum(
+        most_replies(leaf.model_copy(update={"budget": leaf.budget.model_copy(update={"retries": 0})}))
+        * (group.repeat.max if group.repeat else 1)
+        for group in recipe.stages
+        for leaf in group.leaves()
+        if leaf.kind == "talk"
+    )
+
+
+def test_the_budgets_bound_a_planned_task(tmp_path: Path) -> None:
+    flow = load_flow("planned", tmp_path)
+    (planner,) = flow.leaves()
+    recipes = load_recipes(tmp_path, [], FlowNames(SPECS, CHECK_SPECS))
+    reviews = sum(flow.checks.get(name, False) for name in ("diff_scope", "tests_touched", "tests_weakened"))
+    entrances = 1 + reviews + planner.budget.verify_loops - 1
+    # Its turns are looked at between two executions: one of them may go past their limit.
+    past = planner.settings["max_iterations"] * max(map(most_in_execution, recipes.values()))
+    most = entrances * most_replies(planner) + past + 1
+    assert f"| `planned` | {most:,} |" in DESIGN.read_text(encoding="utf-8")
 
 
 def test_no_other_cap_is_set_by_default() -> None:

@@ -15,7 +15,7 @@ from headgate.core.flow import Flow, Stage
 from headgate.core.flow_check import flow_problems
 from headgate.core.knobs import ToolScope
 from headgate.core.messages import ToolSpec
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]
@@ -270,3 +270,30 @@ def test_a_part_of_a_flow_may_carry_out_a_plan_that_another_part_writes(tmp_path
     ]
     with pytest.raises(ConfigError, match="nothing writes the plan"):
         load_flow("steps.yaml", tmp_path, FlowNames(TOOLS))
+
+
+def test_only_a_planner_executes(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("stages:\n- id: a\n  tools: {allow: [read, execute]}\n")
+    with pytest.raises(ConfigError, match="my.yaml, line 3: execute needs a stage of the kind planner"):
+        load_flow("my.yaml", tmp_path, FlowNames(SPECS, CHECK_SPECS))
+
+
+LOOP = """\
+stages:
+  - id: loop
+    repeat: {until: planner.complete, max: 4}
+    stages:
+      - {id: planner, tools: {allow: [execute, escalate]}}
+      - {id: steps, foreach: recipe, needs: [planner]}
+"""
+
+
+def test_the_loop_of_a_planner_is_a_stage_of_that_kind(tmp_path: Path) -> None:
+    (tmp_path / "loop.yaml").write_text(LOOP)
+    (group,) = load_flow("loop.yaml", tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
+    (planner,) = group.stages
+    (built_in,) = load_flow("planned", tmp_path).stages
+    assert (group.id, group.repeat, planner.settings) == ("loop", None, {"max_iterations": 4})
+    assert planner.tools.allow == ("execute", "escalate")
+    assert (planner.kind, planner.prompt, planner.checks) == ("planner", built_in.prompt, built_in.checks)
+    assert [stage.foreach for stage in planner.stages] == ["recipe"]

@@ -66,6 +66,15 @@ def test_the_nearest_recipe_of_a_name_counts(repo: Path, of_user: Path) -> None:
         ("prompt_fragments: [long.md]\n", "more than the 800 tokens of token_budget.prompt"),
         ("instructions: [Do evil.]\n", "name them in prompt_fragments"),
         ("source: agent.yaml\n", "source is set by Headgate"),
+        ("unavailable: No.\n", "unavailable is set by Headgate"),
+        (
+            "leads_to: [code_modfy]\n",
+            'leads_to: unknown type of task "code_modfy": did you mean "code_modify"?',
+        ),
+        (
+            "stages: [{id: a, tools: {allow: [execute]}}]\n#",
+            "line 2: a step of a recipe cannot have execute: only a planner has it",
+        ),
         (
             "name: '../x'\n",
             'team/bad.yaml, line 2: the name of the file is the type of task: "name" can only be bad',

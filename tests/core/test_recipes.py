@@ -7,13 +7,21 @@ from pydantic import ValidationError
 
 from headgate.core.conditions import rename_stages
 from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
-from headgate.core.flow import InputDoc
+from headgate.core.flow import Flow, InputDoc
 from headgate.core.flow_check import Problem
 from headgate.core.messages import ToolSpec
 from headgate.core.progress import render_context, task_progress, trim_document
 from headgate.core.recipe_check import recipe_problems
-from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
-from headgate.core.state import fold
+from headgate.core.recipes import (
+    Execution,
+    Recipe,
+    TokenBudget,
+    expand_recipe,
+    parse_type,
+    share_docs,
+    without_tool,
+)
+from headgate.core.state import State, fold
 
 STEPS: list[dict[str, Any]] = [
     {"id": "look", "tools": {"allow": ["read"]}, "when": "'ls' not in variables.gathered"},
@@ -103,6 +111,36 @@ def test_where_steps_are_wrong_is_said(
     assert next(recipe_problems(recipe(**fields))) == Problem(where, said)
 
 
+def test_a_step_cannot_execute() -> None:
+    made = recipe(stages=[{"id": "a", "tools": {"allow": ["read", "execute"]}}])
+    said = "a step of a recipe cannot have execute: only a planner has it"
+    assert next(recipe_problems(made)) == Problem(("stages", 0, "tools", "allow", 1), said)
+
+
+@pytest.mark.parametrize(
+    "name", ["code_modify", "Code Modify", "code-modify", "codeModify", "CodeModify", " CODE_MODIFY "]
+)
+def test_a_type_may_be_spelt_in_any_way(name: str) -> None:
+    assert parse_type(name, ["code_create", "code_modify"]) == "code_modify"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "code", "modify_code", "code_modify_all"])
+def test_what_is_no_type_stays_as_it_is(name: str) -> None:
+    assert parse_type(name, ["code_create", "code_modify"]) == name
+
+
+def test_a_recipe_is_left_without_the_steps_that_cannot_be_done() -> None:
+    look = {"id": "look", "tools": {"allow": ["research"]}, "budget": {"exhausted": "skip"}}
+    tell = {"id": "tell", "needs": ["look"]}
+    made = without_tool(recipe(stages=[look, tell]), "research", "There is none.")
+    assert ([stage.id for stage in made.stages], made.stages[0].needs) == (["tell"], ())
+    assert made.unavailable == ""
+    needed = {"id": "look", "tools": {"allow": ["research"]}}
+    assert without_tool(recipe(stages=[needed, tell]), "research", "No.").unavailable == "No."
+    kept = recipe(stages=[{"id": "look", "tools": {"allow": ["research", "read"]}}])
+    assert without_tool(kept, "research", "There is none.") == kept
+
+
 def test_the_stages_of_two_executions_share_nothing() -> None:
     one, two = (expand_recipe(recipe(), Execution(number, "fix", ("x",))) for number in (1, 2))
     assert [leaf.id for leaf in one.leaves()] == ["fix-1.look", "fix-1.edit", "fix-1.check"]
@@ -173,6 +211,12 @@ def events(*bodies: tuple[str, Any]) -> list[Event]:
     return [Event(number, "t1", path, 0, 0.0, body) for number, (path, body) in enumerate(bodies, 1)]
 
 
+def with_recipe(state: State, made: Recipe) -> State:
+    state.flow = Flow(name="planned", stages=made.stages, recipes={made.name: made})
+    state.status = "RUNNING"
+    return state
+
+
 def test_the_state_follows_from_the_events() -> None:
     made = recipe()
     state = fold(
@@ -191,11 +235,11 @@ def test_the_state_follows_from_the_events() -> None:
             ),
         )
     )
-    progress = task_progress(state, made, state.executions[0])
+    progress = task_progress(state, made, state.executed.all[0])
     assert (progress.task_type, progress.current_step, progress.max_steps) == ("fix", 2, 5)
     assert (progress.completed_steps, progress.pending_steps) == (("look", "edit"), ("check",))
     assert (progress.step_results, progress.is_complete) == ({"edit": "n is 1"}, False)
-    text = render_context(state, {"fix": made}, ["Files: a.py"])
+    text = render_context(with_recipe(state, made), ["Files: a.py"])
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
         "## 0. Request",
         "## 1. Analysis",
@@ -209,7 +253,7 @@ def test_the_state_follows_from_the_events() -> None:
 
 def test_the_document_is_bounded_and_says_what_was_cut() -> None:
     long = "x" * 50_000
-    text = render_context(fold([]), {}, [long])
+    text = render_context(fold([]), [long])
     assert len(text) < 30_000
     assert "characters of section 1 cut here" in text
     assert "characters of context.md cut here" in trim_document(text, 100, "context.md")
@@ -236,14 +280,18 @@ def test_short_sections_stay_whole_where_there_is_little_room() -> None:
             ),
         )
     )
-    text = render_context(state, {"fix": made}, ["x" * 9_000], room=2_000)
+    text = render_context(with_recipe(state, made), ["x" * 9_000], room=2_000)
     assert len(text) <= 2_000
-    assert "1. fix (in progress): Make n 1 Keep m as it is\n2. fix (in progress): Another goal" in text
+    assert (
+        '1. fix: "Make n 1; Keep m as it is" - in progress (look completed, edit pending, check pending)'
+        in text
+    )
+    assert '2. fix: "Another goal" - not completed (look pending, edit pending, check pending)' in text
     assert "characters of section 1 cut here" in text
     assert "characters of section 4 cut here" in text
     # The one that was executed last, not the one that was begun last.
     assert text.endswith("- completed_steps: look\n- pending_steps: edit, check\n- step_results: look\n")
-    assert state.executed_last == 1
+    assert state.executed.last == 1
 
 
 def test_a_step_goes_on_with_the_conversation_of_a_step_of_its_own_execution() -> None:

@@ -301,6 +301,32 @@ def test_what_follows_a_failed_round(counted: dict[str, Any], decision: Decision
     assert decide_round(RoundTally(RED.reason, **counted), REPEAT) == decision
 
 
+TASK = Repeat(until="verify.passed", max=12, replan_every=3, no_progress=2)
+
+
+@pytest.mark.parametrize(
+    ("counted", "decision"),
+    [
+        ({"failures": 1, "task_failures": 11}, Decision("retry", "verify_failed", RED.reason)),
+        ({"failures": 1, "task_failures": 12}, Decision("stuck", "verify_loops", RED.reason)),
+        ({"failures": 3, "since_replan": 3}, Decision("stuck", "rounds_spent", RED.reason)),
+        ({"failures": 1, "since_replan": 3}, Decision("stuck", "rounds_spent", RED.reason)),
+        ({"failures": 4, "since_replan": 1}, Decision("stuck", "rounds_spent", RED.reason)),
+        ({"failures": 2, "idle_rounds": 2}, Decision("stuck", "no_progress", UNCHANGED)),
+    ],
+)
+def test_a_recipe_goes_back_to_its_planner_unless_the_task_is_stuck(
+    counted: dict[str, Any], decision: Decision
+) -> None:
+    tally = RoundTally(RED.reason, in_recipe=True, **counted)
+    assert decide_round(tally, Repeat(until="verify.passed", max=4, no_progress=2), TASK) == decision
+
+
+def test_all_failed_verifications_of_a_task_count_together() -> None:
+    tally = RoundTally(RED.reason, failures=1, task_failures=12)
+    assert decide_round(tally, REPEAT, TASK) == Decision("stuck", "verify_loops", RED.reason)
+
+
 def test_a_group_that_is_told_nothing_repeats_until_its_last_round() -> None:
     tally = RoundTally(RED.reason, 11, since_replan=11, idle_rounds=11, idle_attempts=99)
     assert decide_round(tally, Repeat(until="verify.passed")).action == "retry"

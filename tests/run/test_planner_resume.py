@@ -73,6 +73,7 @@ def make(store: Store, log: TaskLog) -> Job:
     stage = {"id": "planner", "kind": "planner", "tools": {"allow": ["execute"]}}
     job = make_job(store, [stage], Counter(), log)
     job.flow = job.flow.model_copy(update={"recipes": RECIPES})
+    job.state.flow = job.flow  # as the start of a task records it
     job.models = {None: PlanReader()}
     job.tools = {tool.name: tool for tool in (think, execute_tool(RECIPES), escalate)}
     return job
@@ -114,4 +115,4 @@ def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path, befor
         assert (again, heard) == (started, said), number
         ends = [event.path for event in events if isinstance(event.body, StageEnded)]
         assert len(ends) == len(set(ends)), number
-        assert (cut.tree.endings, cut.executions) == (state.tree.endings, state.executions), number
+        assert (cut.tree.endings, cut.executed.all) == (state.tree.endings, state.executed.all), number

@@ -176,6 +176,30 @@ async def test_nothing_from_a_task_a_model_or_a_file_becomes_html(site: Site) ->
     assert_harmless((await site.visitor.get("/tasks/t1/diff")).text)
 
 
+async def test_what_a_planner_had_executed_is_its_plan(site: Site) -> None:
+    configure(
+        site,
+        reply({"execute": {"task_type": "generic", "goals": [f"Write a.py {EVIL}"]}}),
+        reply({"write_file": {"path": "a.py", "content": "a = 1\n"}}, done()),
+        reply({"execute": {"task_type": "code_create", "goals": ["More"]}}),
+        reply({"escalate": {"reason": "There is no more."}}),
+        reply(done()),
+        reply(done()),
+        flow="planned",
+    )
+    await site.visitor.submit({"text": "Write a.py"})
+    await site.work()
+    page = (await site.visitor.get("/tasks/t1")).text
+    _, _, plan = page.partition('<section id="plan"')
+    plan, _, _ = plan.partition("</section>")
+    assert plan.count('<li class="plan-completed">') == 1
+    assert plan.count('<li class="plan-failed">') == 1
+    assert "completed: do completed" in plan
+    assert "design failed: There is no more" in plan
+    assert "Execution 2: handed back" in page
+    assert_harmless(page)
+
+
 async def test_what_is_behind_the_milestones_of_a_failed_fix(site: Site) -> None:
     configure(
         site,

@@ -60,6 +60,16 @@ class Facts(Protocol):
         ...
 
     @property
+    def has_completed(self) -> bool:
+        """Whether a recipe that the planner had executed is complete."""
+        ...
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether verification approves of the tree as it is."""
+        ...
+
+    @property
     def was_told(self) -> bool:
         """Whether the model was told what this check found in the diff, and this is the second look."""
         ...

@@ -1,7 +1,17 @@
 """The checks at the exit of a stage: it has read, called, planned or changed what it was to."""
 
 from headgate.checks.registry import Check, Facts
-from headgate.core import PLAN_TOOL, TASKS_ENDED, CheckSpec, Fail, Pass, StageState, Verdict, list_names
+from headgate.core import (
+    ESCALATE_TOOL,
+    PLAN_TOOL,
+    TASKS_ENDED,
+    CheckSpec,
+    Fail,
+    Pass,
+    StageState,
+    Verdict,
+    list_names,
+)
 
 READERS = ("read_file", "read_files")
 A_READER = "a tool that reads"
@@ -160,19 +170,37 @@ TASKS_ENDED_CHECK = Check(
 
 async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
     missing = facts.unfinished_recipe
+    changed = bool(await facts.changed_files())
+    if facts.attempt.final_granted and not (changed or facts.is_question):
+        missing = missing or "no file was changed"
+    elif missing and (changed or facts.has_completed):
+        # What was done counts: the flow's own checks judge it, and what is open is a warning.
+        told = facts.attempt.final_granted or facts.attempt.refused_by["recipe_complete"]
+        missing = "" if told or facts.is_verified else missing
     if not missing:
         return Pass()
-    return Fail("recipe_complete", f"{missing}: call execute, or escalate and say why", missing)
+    said = f"{missing}: call execute, or escalate and say why"
+    again = ", or say again that the task is done" if changed or facts.has_completed else ""
+    return Fail("recipe_complete", f"{said}{again}", missing)
+
+
+async def _still_unfinished(facts: Facts, argument: int) -> str:
+    if await facts.changed_files():
+        return ""
+    return facts.unfinished_recipe or "no file was changed"
 
 
 RECIPE_COMPLETE = Check(
     CheckSpec(
         "recipe_complete",
-        "The recipe that the planner had executed last is complete.",
+        "The recipe that the planner had executed last is complete. If files have changed, or another one is"
+        " complete, the planner is told once, and what is open is then a warning.",
         clause="the last recipe is not complete",
         said_done="before the recipe was complete",
     ),
     _judge_recipe,
+    final_tools=lambda attempt: (ESCALATE_TOOL,),
+    still_missing=_still_unfinished,
 )
 CODE_CHANGED = Check(
     CheckSpec(

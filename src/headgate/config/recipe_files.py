@@ -26,6 +26,7 @@ from headgate.core import (
     cut_text,
     recipe_problems,
     show_path,
+    unknown_name,
 )
 from headgate.errors import ConfigError
 from headgate.patterns import regex
@@ -50,6 +51,11 @@ def load_recipes(
     of_user, here = user_config_path().parent / "recipes", repo / OWN_FOLDER / "recipes"
     for folder in (*(_named_folder(repo, name) for name in folders), of_user, here):
         found |= {recipe.name: recipe for recipe in _in_folder(folder, repo, known, secrets)}
+    for recipe in found.values():
+        for name in recipe.leads_to:
+            if name not in found:
+                where = recipe.source or f"The recipe {recipe.name}"
+                raise ConfigError(f"{where}: leads_to: {unknown_name('type of task', name, found)}.")
     return found
 
 
@@ -102,8 +108,9 @@ def _in_folder(folder: Path, repo: Path, known: FlowNames, secrets: SecretNames)
 def _read(document: Document, name: str, folder: Path | Traversable, known: FlowNames) -> Recipe:
     if "instructions" in document.data:
         raise document.error(("instructions",), "instructions are in files: name them in prompt_fragments")
-    if "source" in document.data:
-        raise document.error(("source",), "source is set by Headgate: leave it out")
+    for key in ("source", "unavailable"):
+        if key in document.data:
+            raise document.error((key,), f"{key} is set by Headgate: leave it out")
     data = {"name": name, **document.data}
     if data["name"] != name:
         raise document.error(

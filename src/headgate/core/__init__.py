@@ -1,6 +1,6 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
-from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, StageState
+from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, SIGNALS, StageState
 from headgate.core.authorship import Authorship, own_spans
 from headgate.core.boundary_text import (
     adds_nothing,
@@ -70,6 +70,7 @@ from headgate.core.events import (
     PromptCut,
     ProposalMade,
     ProtectedCommits,
+    RecipeEnded,
     RecipeStarted,
     ReplanStarted,
     ReplyFailed,
@@ -208,16 +209,26 @@ from headgate.core.plan_and_notes import (
     render_notes,
     skip_reading,
 )
-from headgate.core.progress import TaskProgress, is_spent, render_context, task_progress, trim_document
+from headgate.core.progress import (
+    TaskProgress,
+    is_spent,
+    plan_items,
+    render_context,
+    task_progress,
+    trim_document,
+)
 from headgate.core.quoted_text import find_quotations
 from headgate.core.recipe_check import recipe_problems
 from headgate.core.recipes import (
+    GENERIC,
     RECIPE_NAME,
     Execution,
     Recipe,
     TokenBudget,
     expand_executions,
     expand_recipe,
+    parse_type,
+    without_tool,
 )
 from headgate.core.report import (
     Report,
@@ -226,7 +237,14 @@ from headgate.core.report import (
     report_events,
     try_line,
 )
-from headgate.core.research import ResearchSettings, WebSource, cite, show_sources
+from headgate.core.research import (
+    RESEARCH_TOOL,
+    ResearchSettings,
+    WebSource,
+    cite,
+    gives_research,
+    show_sources,
+)
 from headgate.core.rules import (
     AWAY_SECONDS,
     RAN_OUT,
@@ -264,7 +282,14 @@ from headgate.core.settings import (
     WorktreeSettings,
     over_limit,
 )
-from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
+from headgate.core.short_form import (
+    expand_flow,
+    fix_stage,
+    flow_as_written,
+    free_id,
+    run_order,
+    task_rounds,
+)
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
 from headgate.core.spared_tests import SparedTests, find_spared_tests, spared_by_task
 from headgate.core.spending import Accounts, UsageLine, say_cost, say_money, say_usage, usage_table

@@ -378,6 +378,23 @@ class RecipeStarted(Body):
     goals: tuple[str, ...]
     round: int = 1
     """How often it had it with these goals: steps that completed before do not run again."""
+    tree: str = ""
+    """The tree at its start."""
+
+
+class RecipeEnded(Body):
+    """A recipe ended, and its results are about to go back to the planner."""
+
+    kind: Literal["recipe_ended"] = "recipe_ended"
+    number: int
+    round: int = 1
+    completed: bool
+    changed: bool
+    """The task's files differ from what they were at its start."""
+    acts: bool = True
+    """A step began in which files could have been changed."""
+    reason: str = ""
+    """Why it was handed back, if it was not completed."""
 
 
 class ScoutReported(Body):
@@ -869,6 +886,7 @@ AnyBody = Annotated[
     | PersonSpoke
     | PlanWritten
     | RecipeStarted
+    | RecipeEnded
     | ScoutReported
     | EscalationRaised
     | StageDoneSignalled

@@ -8,7 +8,7 @@ from typing import Any
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.conditions import CODE, find_name, is_expression, named_stages, read_ending, references
 from headgate.core.flow import DRIVE, DRIVEN, PLANNER, REPLAN, REST, Flow, Stage
-from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
+from headgate.core.knobs import CATEGORIES, DONE_TOOL, EXECUTE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 from headgate.patterns import regex
@@ -104,6 +104,8 @@ def _level_problems(
             yield from _leaf_problems(flow, stage, specs, checks, here)
         if stage.kind == DRIVEN and driver is None:
             yield Problem((*here, "kind"), "driven stages stand in a stage of the kind drive")
+        if stage.kind != PLANNER and EXECUTE_TOOL in (stage.tools.allow or ()):
+            yield Problem((*here, "tools", "allow"), "execute needs a stage of the kind planner")
         if stage.foreach == "recipe" and (within is None or within.kind != PLANNER):
             message = "foreach: recipe belongs in a stage of the kind planner"
             yield Problem((*here, "foreach"), message)
@@ -238,7 +240,8 @@ def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
     if stage.stages or not stage.required:
         what = "a group" if stage.stages else "not required"
         yield Problem(until, f'"{awaited}" is {what}, so the group would never repeat: name another stage')
-    if repeat.replan_every and not any(child.when == "replan" for child in group.stages):
+    replans = any(child.when == "replan" or child.kind == PLANNER for child in group.stages)
+    if repeat.replan_every and not replans:
         message = "replan_every needs a stage with `when: replan` in the group"
         yield Problem((*where, "repeat", "replan_every"), message)
     for name in ("no_progress", "idle_attempts") if stage.kind == "talk" else ():

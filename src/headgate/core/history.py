@@ -236,6 +236,10 @@ class RunRecord:
     """The steps that failed, as then, in the latest verification, and were accepted."""
     still_red: frozenset[str] = frozenset()
     """What failed in it as it did then."""
+    passed_tree: str = ""
+    """The tree that the latest verification approved of, if nothing was written or run since."""
+    failed_in_a_row: int = 0
+    """Verifications that failed since one passed, or since the plan was last rewritten."""
 
     def apply(self, body: ev.AnyBody) -> None:
         match body:
@@ -252,6 +256,12 @@ class RunRecord:
                 self.red.update(dict.fromkeys(body.red_before))
                 if not body.asked:
                     self.forgiven, self.still_red = body.forgiven, frozenset(body.red_before)
+                    self.passed_tree = body.tree_after if body.passed and not body.rewritten else ""
+                    self.failed_in_a_row = 0 if body.passed else self.failed_in_a_row + 1
+            case ev.ReplanStarted():
+                self.failed_in_a_row = 0
+            case ev.ToolFinished() if body.changed or (body.category == "run" and body.name != "run_tests"):
+                self.passed_tree = ""
             case ev.ApplyStarted():
                 self.at_start.clear()  # the task now begins with another tree
 

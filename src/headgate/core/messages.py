@@ -74,6 +74,8 @@ class ToolSpec:
     category: Category
     by_name: bool = False
     """Only stages that name it have it: every tool that a model is shown costs it tokens in every turn."""
+    variants: tuple[str, ...] = ()
+    """What it is given to choose from, where models may call a choice as if that were the tool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from headgate.core import events as ev
 from headgate.core.attempt import StageState, is_announced_end
 from headgate.core.flow import PLANNER
+from headgate.core.progress import say_execution
 from headgate.core.settings import SCOUTS, package_of
 from headgate.core.state import State
-from headgate.core.text import shorten
+from headgate.core.text import shorten, times
 from headgate.core.tree import stage_ids
 
 _REASONS = {
@@ -126,6 +127,13 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return "Asked to conclude"
         case ev.DecisionMade(action="nudge") as body:
             return f"Loop: {body.detail}"
+        case ev.RecipeStarted() as body:
+            again = f" (again, {body.round})" if body.round > 1 else ""
+            return f"Execution {body.number}{again}: {state.executed.all[body.number - 1].title}"
+        case ev.RecipeEnded() as body:
+            return f"Execution {body.number}: {say_execution(state, body.number)}"
+        case ev.ReplanStarted() if state.executed.all:
+            return f"Replanning: verification has failed {times(state.verify_loops)}..."
         case ev.ScoutReported(question=question, scout=scout) if question:
             return f"Querying {SCOUTS.get(scout, scout)}: {_words(question)}"
         case ev.ScoutReported(found=found, scout=scout) as body if found or body.problem:

@@ -1,23 +1,26 @@
-"""How far a recipe has come, and the document about the task that its steps are given.
+"""How far the recipes of a planner have come, for everybody who is told, and the document about the task.
 
-Both are folds: they follow from the events, and the model has no say in them.
+Both are folds: they follow from the events, and the model has no say in them. Its words are quoted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from headgate.core.events import PlanItem, Status
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.rules import Fail
 from headgate.core.state import State
 from headgate.core.text import cut_text, share_out, shorten
-from headgate.core.tree import split_path
+from headgate.core.tree import place_of, split_path
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 """Why a step does not run that is not missing."""
+NOT_VERIFIED = "nothing_to_verify"
+"""Why a stage of the kind `verify` ran nothing."""
 StepStatus = Literal["pending", "running", "completed", "exhausted", "skipped", "failed"]
 
 
@@ -36,6 +39,12 @@ class TaskProgress:
     statuses: dict[str, StepStatus] = field(default_factory=dict)
     reason: str = ""
     """Why it was handed back to the planner; empty if it was not."""
+    failing: str = ""
+    """The same, as it stands while it is under way."""
+    running: bool = False
+    """It is under way."""
+    unverified: bool = False
+    """A step was to verify, and there was nothing to verify with."""
 
     @property
     def is_complete(self) -> bool:
@@ -43,9 +52,16 @@ class TaskProgress:
 
     @property
     def status(self) -> str:
+        if self.running:
+            return "in progress"
         if self.is_complete:
-            return "completed"
-        return "handed back" if self.reason else "in progress"
+            return "completed, not verified" if self.unverified else "completed"
+        return "handed back" if self.reason else "not completed"
+
+    @property
+    def steps(self) -> str:
+        """How far each step has come, in a line."""
+        return ", ".join(f"{step} {status}" for step, status in self.statuses.items())
 
 
 def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskProgress:
@@ -68,6 +84,8 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
     if len(done) < len(ids) and is_spent(state, recipe, execution):
         spent = f"{recipe.max_steps} steps were taken, which is the limit"
         reason = f"{reason.rstrip('.')}; {spent}" if reason else spent
+    ended_as = state.executed.ended.get(execution.number)
+    running = execution.number == state.executed.running and state.status == "RUNNING"
     return TaskProgress(
         task_type=recipe.name,
         current_step=ended + 1,
@@ -76,7 +94,12 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
         pending_steps=tuple(step for step in recipe.steps if step not in done),
         step_results={step: text for step, text in results.items() if text},
         statuses=statuses,
-        reason=reason,
+        reason="" if running else (ended_as.reason if ended_as else "") or reason,
+        failing=reason,
+        running=running,
+        unverified=any(
+            one.end_reason == NOT_VERIFIED for name in ids for one in state.tree.attempts.get(name, ())[-1:]
+        ),
     )
 
 
@@ -90,9 +113,19 @@ def is_spent(state: State, recipe: Recipe, execution: Execution) -> bool:
 
 def _status(state: State, name: str) -> StepStatus:
     if attempts := state.tree.attempts.get(name):
-        return attempts[-1].ending or "running"
+        latest = attempts[-1]
+        is_past = latest.ending == "failed" and _is_past(state, latest.path, name.partition(".")[0])
+        return "pending" if is_past else latest.ending or "running"
     reasons = [skipped[name] for skipped in state.tree.skipped.values() if name in skipped]
     return "skipped" if any(reason in _NOT_NEEDED for reason in reasons) else "pending"
+
+
+def _is_past(state: State, path: str, execution: str) -> bool:
+    """Whether its execution has gone round again since an attempt: what failed then is to be done again."""
+    while (path := split_path(path).parent) and split_path(path).name.startswith(execution):
+        if split_path(path).number < state.tree.rounds.get(place_of(path), 1):
+            return True
+    return False
 
 
 def _why_not_run(state: State, execution: Execution, steps: Sequence[str]) -> str:
@@ -116,24 +149,67 @@ def _why(state: State, name: str) -> str:
     return f"{name.partition('.')[2]} failed: {latest.why or found or 'it was not finished'}"
 
 
-def given_up_recipes(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
+def executed_recipes(state: State) -> list[tuple[Execution, TaskProgress]]:
+    """Everything that a planner had executed, with how far it has come: what all who are told are told."""
+    recipes = state.flow.recipes if state.flow else {}
+    known = [one for one in state.executed.all if one.task_type in recipes]
+    return [(one, task_progress(state, recipes[one.task_type], one)) for one in known]
+
+
+def plan_items(state: State) -> tuple[PlanItem, ...]:
+    """The plan as it stands: what the model wrote as one, and what a planner had executed."""
+    return (*state.plan, *(_item(one, progress) for one, progress in executed_recipes(state)))
+
+
+def _item(execution: Execution, progress: TaskProgress) -> PlanItem:
+    done: Status = "completed" if progress.is_complete else "failed"
+    return PlanItem(
+        id=f"E{execution.number}",
+        description=execution.title,
+        status="in_progress" if progress.running else done,
+        reason=f"{'not verified; ' * progress.unverified}{progress.steps}{_say_why(progress)}",
+    )
+
+
+def _say_how(progress: TaskProgress) -> str:
+    """How an execution does: its status, its steps, and why it was handed back."""
+    return f"{progress.status} ({progress.steps}){_say_why(progress)}"
+
+
+def _say_why(progress: TaskProgress) -> str:
+    return f": {shorten(' '.join(progress.reason.split()), 300).rstrip('.')}" if progress.reason else ""
+
+
+def plan_lines(state: State) -> tuple[str, ...]:
+    """The same, a line each."""
+    executed = (f"{one.title} - {_say_how(progress)}" for one, progress in executed_recipes(state))
+    return (*(item.description for item in state.plan), *executed)
+
+
+def say_execution(state: State, number: int) -> str:
+    """How an execution does, in the same words."""
+    known = (progress for one, progress in executed_recipes(state) if one.number == number)
+    return next(map(_say_how, known), "ended")
+
+
+def given_up_recipes(state: State) -> tuple[str, ...]:
     """What a planner had begun and did not complete, nor another of its type after it, in a phrase each."""
-    known = [(one, task_progress(state, recipes[one.task_type], one)) for one in state.executions]
+    known = executed_recipes(state)
     said = []
     for one, progress in known:
         later = [two for two, how in known if how.is_complete and two.number > one.number]
-        if not progress.is_complete and one.task_type not in {two.task_type for two in later}:
+        given_up = not (progress.is_complete or progress.running)
+        if given_up and one.task_type not in {two.task_type for two in later}:
             why = f": {shorten(progress.reason, 200).rstrip('.')}" if progress.reason else ""
-            goals = shorten("; ".join(one.goals), 100)
-            said.append(f'{one.task_type} ("{goals}") was not completed{why}')
+            said.append(f"{one.task_type} ({shorten(one.told_goals, 100)}) was not completed{why}")
     return tuple(said)
 
 
-def left_out_steps(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
+def left_out_steps(state: State) -> tuple[str, ...]:
     """The steps that executions went on without because they could not be done, in a phrase each."""
     said = []
-    for one in state.executions:
-        for step in recipes[one.task_type].steps:
+    for one, progress in executed_recipes(state):
+        for step in progress.statuses:
             tried = state.tree.attempts.get(one.step_id(step), [])
             if tried and tried[-1].ending == "skipped" and (why := tried[-1].why):
                 said.append(
@@ -147,25 +223,33 @@ SECTION_CHARS = 4_000
 
 
 def render_context(
-    state: State, recipes: Mapping[str, Recipe], facts: Sequence[str] = (), room: int = 0
+    state: State,
+    facts: Sequence[str] = (),
+    room: int = 0,
+    *,
+    called: Mapping[str, Sequence[str]] | None = None,
+    in_step: str = "",
 ) -> str:
     """The document about a task as it stands: numbered sections, each of bounded length.
 
     `facts`: what is known about the repository. `room`: the characters that it may have, if that is less;
-    short sections stay whole then, and long ones are cut alike.
+    short sections stay whole then, and long ones are cut alike. `called`: what tools returned, by step.
+    `in_step`: the step of whose prompt it is a part, which has the request and the goals already.
     """
-    known = [(one, task_progress(state, recipes[one.task_type], one)) for one in state.executions]
-    steps = {one.step_id(step) for one, _ in known for step in recipes[one.task_type].steps}
+    known = [(one, _as_begun(one, progress, in_step)) for one, progress in executed_recipes(state)]
+    steps = {one.step_id(step) for one, progress in known for step in progress.statuses}
     notes = [(name, note) for name, note in state.notes.items() if name not in steps]
     files = [("read", state.files_read), ("changed", state.files_changed)]
     told = [f"Files {what}: {list_names(list(names), 20, 800)}." for what, names in files if names]
+    request = [_quote(state.text.strip()), _quote(state.constraints.render())]
+    noted = _quote(render_notes(notes, SECTION_CHARS // 2))
     sections = [
-        ("Request", [state.text.strip(), state.constraints.render()]),
-        ("Analysis", list(facts)),
-        ("Gathered context", [*told, render_notes(notes, SECTION_CHARS // 2)]),
-        ("Plan", [_plan(one, progress) for one, progress in known]),
-        ("Tool results", [_results(one, progress) for one, progress in known]),
-        ("State", [_state(progress) for one, progress in known if one.number == state.executed_last]),
+        ("Request", ["It stands at the beginning of this prompt."] if in_step else request),
+        ("Analysis", [_quote("\n".join(facts))]),
+        ("Gathered context", [*told, noted]),
+        ("Plan", [_plan(one, progress, bool(in_step)) for one, progress in known]),
+        ("Tool results", [_results(one, progress, called or {}) for one, progress in known]),
+        ("State", [_state(progress) for one, progress in known if one.number == state.executed.last]),
     ]
     head = f"# Context of task {state.task}".rstrip()
     titles = [f"## {number}. {title}\n\n" for number, (title, _) in enumerate(sections)]
@@ -179,19 +263,46 @@ def render_context(
     return "\n\n".join([head, *parts]) + "\n"
 
 
-def _plan(execution: Execution, progress: TaskProgress) -> str:
-    return f"{execution.number}. {execution.task_type} ({progress.status}): {' '.join(execution.goals)}"
+def _as_begun(execution: Execution, progress: TaskProgress, step: str) -> TaskProgress:
+    """The progress as it is for a step that is about to begin: its start is not in the log yet."""
+    statuses: dict[str, StepStatus] = {
+        name: "running" if execution.step_id(name) == step else how for name, how in progress.statuses.items()
+    }
+    return replace(progress, statuses=statuses)
 
 
-def _results(execution: Execution, progress: TaskProgress) -> str:
-    """The results of one execution: short ones whole, long ones alike."""
-    texts = progress.step_results
-    limit = share_out([len(text) + 1 for text in texts.values()], SECTION_CHARS // 2)
+def _quote(text: str) -> str:
+    """Other people's words, and a model's, as a quotation: none of its lines can pass for one of ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _plan(execution: Execution, progress: TaskProgress, in_step: bool) -> str:
+    goals = "its goals are those of this step" if in_step and progress.running else execution.told_goals
+    return f"{execution.number}. {execution.task_type}: {goals} - {_say_how(progress)}"
+
+
+def _results(execution: Execution, progress: TaskProgress, called: Mapping[str, Sequence[str]]) -> str:
+    """What the tools and the steps of one execution returned: short results whole, long ones alike."""
+    texts: dict[str, list[str]] = {}
+    for step in progress.statuses:
+        result = progress.step_results.get(step, "")
+        # A step that ends by its rules has no words of its own: its result is what its tools returned.
+        returned = [text for text in called.get(execution.step_id(step), ()) if not _holds(result, text)]
+        texts[step] = [*returned, *filter(None, [result])]
+    sizes = [len(text) + 1 for results in texts.values() for text in results]
+    limit = share_out(sizes, SECTION_CHARS // 2)
     lines = [
-        f"### {execution.step_id(step)}\n{cut_text(text, limit, 'the result')}"
-        for step, text in texts.items()
+        "\n".join(
+            (f"### {execution.step_id(step)}", *(_quote(cut_text(text, limit, "the result")) for text in one))
+        )
+        for step, one in texts.items()
+        if one
     ]
     return "\n".join(lines)
+
+
+def _holds(result: str, returned: str) -> bool:
+    return returned.partition(": ")[2][:200] in result
 
 
 def _state(progress: TaskProgress) -> str:
@@ -204,7 +315,7 @@ def _state(progress: TaskProgress) -> str:
         "pending_steps": ", ".join(progress.pending_steps) or "none",
         "step_results": ", ".join(progress.step_results) or "none",
     }
-    handed_back = f"\nHanded back: {progress.reason}" if progress.reason else ""
+    handed_back = f"\nHanded back: {' '.join(progress.reason.split())}" if progress.reason else ""
     return "\n".join(f"- {name}: {value}" for name, value in rows.items()) + handed_back
 
 

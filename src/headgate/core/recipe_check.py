@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from headgate.core.flow import DRIVE, PLANNER, Stage
 from headgate.core.flow_check import Problem, Where
+from headgate.core.knobs import EXECUTE_TOOL
 from headgate.core.recipes import Recipe
 
 STEP_CHARS = 12
@@ -32,4 +33,8 @@ def _step_problems(stages: Sequence[Stage], where: Where) -> Iterator[Problem]:
                 f"the id of a step has at most {STEP_CHARS} characters, and {stage.id} has {len(stage.id)}"
             )
             yield Problem((*here, "id"), message)
+        for position, name in enumerate(stage.tools.allow or ()):
+            if name == EXECUTE_TOOL:
+                message = "a step of a recipe cannot have execute: only a planner has it"
+                yield Problem((*here, "tools", "allow", position), message)
         yield from _step_problems(stage.stages, (*here, "stages"))

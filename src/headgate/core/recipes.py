@@ -16,8 +16,24 @@ from headgate.core.flow import Flow, InputDoc, Stage
 from headgate.core.instructions import SystemPart
 from headgate.core.knobs import CATEGORIES, ESCALATE_TOOL, Agent, AgentOptions
 from headgate.core.settings import Data
+from headgate.core.text import shorten
+from headgate.patterns import regex
 
 RECIPE_NAME = r"^[a-z][a-z0-9_]{0,23}$"
+GENERIC = "generic"
+"""The type of a task for which none is named."""
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_NO_LETTER = regex(r"[^a-z0-9]+")
+
+
+def parse_type(name: str, recipes: Iterable[str]) -> str:
+    """The recipe that a model means: `Code Modify`, `code-modify` and `codeModify` are `code_modify`.
+
+    The name as it is, if there is no such recipe.
+    """
+    plain = _NO_LETTER.sub("_", _HUMP.sub("_", name.strip()).lower()).strip("_")
+    squeezed = plain.replace("_", "")
+    return next((one for one in recipes if one.replace("_", "") == squeezed), name)
 
 
 class TokenBudget(Data):
@@ -64,6 +80,8 @@ class Recipe(Data):
     """The texts of these files; not for recipe files."""
     source: str = ""
     """The file of the repository that the recipe is in; not for recipe files."""
+    unavailable: str = ""
+    """Why it cannot be carried out here, in a sentence; not for recipe files."""
     input_docs: tuple[InputDoc, ...] = (InputDoc(path="context.md"),)
     """Documents that each step is given, trimmed to their share of the budget."""
     token_budget: TokenBudget = TokenBudget()
@@ -75,6 +93,11 @@ class Recipe(Data):
     """The temperature of the steps."""
     calls: int = Field(3, ge=0)
     """The most calls of one tool in a step; 0: no limit."""
+    repeats: int = Field(2, ge=0)
+    """How often this type may be executed, whatever the goals, before a file has changed. The answer to the
+    last time names `leads_to`, and another one is refused; 0: no limit."""
+    leads_to: tuple[str, ...] = ()
+    """The types of tasks that usually follow this one."""
     stages: tuple[Stage, ...] = Field(min_length=1)
     """The steps. They are stages, and may be groups that repeat."""
 
@@ -112,6 +135,16 @@ class Execution:
     def id(self) -> str:
         """The id of the group that carries it out."""
         return f"{self.task_type}-{self.number}"
+
+    @property
+    def told_goals(self) -> str:
+        """The goals in one line, as a quotation that nothing in them can end."""
+        return f'"{" ".join("; ".join(self.goals).split()).replace(chr(34), chr(39))}"'
+
+    @property
+    def title(self) -> str:
+        """What it is, in one line."""
+        return f"{self.task_type}: {shorten(self.told_goals, 300)}"
 
     def is_same(self, task_type: str, goals: Sequence[str]) -> bool:
         """Whether a decision means this execution: the same type and the same goals, however spelt."""
@@ -209,6 +242,23 @@ def share_docs(docs: Sequence[InputDoc], room: int) -> tuple[InputDoc, ...]:
     return tuple(
         doc.model_copy(update={"max_tokens": max(doc.max_tokens * room // wanted, 1)}) for doc in docs
     )
+
+
+def without_tool(recipe: Recipe, tool: str, why: str) -> Recipe:
+    """The recipe where a tool cannot be used: without the steps that may be skipped and have nothing else.
+
+    Where another step has nothing else, the recipe cannot be carried out.
+    """
+    lacking = [stage for stage in recipe.stages if not stage.stages and stage.tools.allow == (tool,)]
+    if any(stage.required and stage.budget.exhausted != "skip" for stage in lacking):
+        return recipe.model_copy(update={"unavailable": why})
+    gone = {stage.id for stage in lacking}
+    stages = tuple(
+        stage.model_copy(update={"needs": tuple(need for need in stage.needs if need not in gone)})
+        for stage in recipe.stages
+        if stage.id not in gone
+    )
+    return recipe.model_copy(update={"stages": stages}) if gone and stages else recipe
 
 
 def expand_executions(

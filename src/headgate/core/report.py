@@ -7,6 +7,7 @@ from typing import Any, Literal
 from headgate.control_characters import escape_controls
 from headgate.core import events as ev
 from headgate.core.knobs import MEMORY_TOOL
+from headgate.core.progress import plan_lines
 from headgate.core.settings import OWN_FOLDER, Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
@@ -175,6 +176,7 @@ class Report(Data):
     memories_saved: int = 0
     """Successful calls of `memory_save`, which writes outside of the tree."""
     plan_steps: tuple[str, ...]
+    """The steps of the model's plan, and what a planner had executed, with how that ended."""
     tool_calls_total: int
     tool_errors_total: int
     tool_call_counts: dict[str, int]
@@ -254,7 +256,7 @@ def build_report(state: State) -> Report:
         sources=tuple(state.sources) if told else (),
         unread=state.unread,
         memories_saved=state.tool_calls[MEMORY_TOOL] - state.tool_errors[MEMORY_TOOL],
-        plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
+        plan_steps=tuple(shorten(line, STEP_CHARS) for line in plan_lines(state) if told),
         tool_calls_total=state.tool_calls.total(),
         tool_errors_total=state.tool_errors.total(),
         tool_call_counts=dict(state.tool_calls),

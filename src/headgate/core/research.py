@@ -1,5 +1,6 @@
 """What `research` may do, what it finds, and how a model is told: numbered sources, and quoted text."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,6 +44,18 @@ class ResearchSettings(Settings):
     """Seconds for a search, and for each page with all its redirects."""
     allow_private: bool = False
     """Read pages on this machine and in private networks as well."""
+
+
+RESEARCH_TOOL = "research"
+_GIVEN = regex(
+    r"^.*\b(?:research|findings|sources?|material|background|notes)\b[^\n]{0,80}:[ \t]*\n+[ \t]*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def gives_research(text: str) -> bool:
+    """Whether a task comes with what research would find: in a fence, or under a line such as `Research:`."""
+    return "```" in text or _GIVEN.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,10 @@ class RoundTally:
     """What failed, as a sentence."""
     failures: int
     """Rounds that have failed so far, this one included."""
+    task_failures: int = 0
+    """Verifications that have failed in the task, wherever they stand."""
+    in_recipe: bool = False
+    """The group is a part of a recipe: its planner goes on when its own rounds are spent."""
     since_replan: int = 0
     """Of these, the rounds since the plan was last rewritten."""
     idle_rounds: int = 0
@@ -217,16 +221,24 @@ def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
     return None
 
 
-def decide_round(tally: RoundTally, repeat: Repeat) -> Decision:
-    """What follows a round of a group that has failed: another one, one with a new plan, or the end."""
+def decide_round(tally: RoundTally, repeat: Repeat, task: Repeat | None = None) -> Decision:
+    """What follows a round of a group that has failed: another one, one with a new plan, or the end.
+
+    `task`: the limits for all verifications of the task together.
+    """
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", tally.reason)
-    if tally.failures >= repeat.max:
+    spent = tally.failures >= repeat.max
+    if (spent and not tally.in_recipe) or (task and tally.task_failures >= task.max):
         return Decision("stuck", "verify_loops", tally.reason)
     if nowhere := _say_nowhere(tally, repeat):
         detail = f"Stuck: {nowhere}, and verification still fails: {tally.reason}"
         return Decision("stuck", "no_progress", detail)
-    if repeat.replan_every and tally.since_replan >= repeat.replan_every:
+    every = task.replan_every if task and tally.in_recipe else repeat.replan_every
+    due = 0 < every <= tally.since_replan
+    if tally.in_recipe and (spent or due):
+        return Decision("stuck", "rounds_spent", tally.reason)
+    if due:
         return Decision("replan", "consecutive_failures", tally.reason)
     return Decision("retry", "verify_failed", tally.reason)
 

@@ -14,6 +14,9 @@ from headgate.core.flow import DRIVE, PLANNER, REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.needs import NeedEnding, next_stage
 
+DEFAULT_ROUNDS = Repeat(until="verify.passed", max=12, replan_every=3, no_progress=2)
+"""Where a flow itself verifies nothing."""
+
 
 def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpec]) -> Flow:
     """The flow as a tree. A flow that is a tree already stays as it is.
@@ -62,6 +65,19 @@ def fix_stage(flow: Flow, tools: Iterable[ToolSpec]) -> Stage | None:
     else:
         fix = next(writing, talking[0] if talking else None)
     return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix and fix.foreach else fix
+
+
+def task_rounds(flow: Flow) -> Repeat:
+    """The limits of all verifications of a task together: those of the group that may go on longest.
+
+    A planner's recipes verify as well, and so does a flow with several such groups.
+    """
+    waits = [
+        stage.repeat
+        for stage in _all_stages(flow.stages)
+        if stage.repeat and any(one.kind == "verify" for one in stage.stages)
+    ]
+    return max(waits, key=lambda repeat: repeat.max, default=DEFAULT_ROUNDS)
 
 
 def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
@@ -146,7 +162,9 @@ def _check_rounds(
         no_progress=budget.idle_rounds,
         idle_attempts=budget.idle_attempts,
     )
-    replans = [_replanner(flow, fix)] if flow.checks.get("verify") and budget.replan_every else []
+    # A planner plans anew by itself, once it is told to.
+    rewrites = bool(flow.checks.get("verify") and budget.replan_every) and fix.kind != PLANNER
+    replans = [_replanner(flow, fix)] if rewrites else []
     worker, needs, rest = _worker(stages, fix)
     group = _group("rounds", repeat, [*replans, worker, *leaves], (*needs, REST), ids)
     return [*rest, group.model_copy(update={"on_skip": worker.on_skip}) if needs else group]

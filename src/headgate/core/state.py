@@ -8,6 +8,7 @@ from typing import Any
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState, is_announced_end
 from headgate.core.authorship import Authorship
+from headgate.core.executed import Executions
 from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
@@ -61,10 +62,8 @@ class State:
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
     plan_version: int = 0
-    executions: tuple[Execution, ...] = ()
+    executed: Executions = field(default_factory=Executions)
     """The recipes that a planner had carried out."""
-    executed_last: int = 0
-    """The number of the one that was carried out last, perhaps again."""
     plan_since: dict[str, int] = field(default_factory=dict)
     """In which version of the plan each step was written as it is."""
     usage: Usage = field(default_factory=Usage)
@@ -187,9 +186,6 @@ class State:
                 self.plan, self.plan_version = body.items, body.version
             case ev.RecipeStarted() as body:
                 made = Execution(body.number, body.task_type, body.goals)
-                if body.number > len(self.executions):
-                    self.executions = (*self.executions, made)
-                self.executed_last = body.number
                 self.tree.rounds[join_path(place_of(event.path), made.id)] = body.round
             case ev.VerifyStarted() as body:
                 self.run_ids.append(body.run_id)
@@ -298,6 +294,7 @@ class State:
             case ev.ToolFinished() as body:
                 if begun := self.open_calls.pop((event.path, body.call), None):
                     self.round.take(begun, ok=body.ok)
+                    self.executed.work.take(begun, ok=body.ok)
                 self._count_call(body)
             case ev.MentionsRead() as body:
                 self.mentions_shown += 1
@@ -313,6 +310,7 @@ class State:
         self.edits.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
+        self.executed.apply(event.body)
         if stage:
             stage.last_at = event.at
             stage.apply(event.body)

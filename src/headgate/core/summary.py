@@ -145,8 +145,7 @@ def _fails_as_before(state: State) -> bool:
 def all_warnings(state: State) -> tuple[str, ...]:
     """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
     problems = boundary_problems(state.unenforced, state.unmatched)
-    recipes = state.flow.recipes if state.flow else {}
-    given_up = (*given_up_recipes(state, recipes), *left_out_steps(state, recipes))
+    given_up = (*given_up_recipes(state), *left_out_steps(state))
     return (*(problem.removesuffix(".") for problem in problems), *state.warnings, *given_up)
 
 

@@ -17,6 +17,7 @@ from headgate.core import (
     Flow,
     PersonSpoke,
     PhaseChanged,
+    RecipeEnded,
     RecipeStarted,
     Report,
     StageEnded,
@@ -342,7 +343,7 @@ class Execution:
 
     def _write_context(self, job: Job, event: Event) -> None:
         """Keeps the document about the task up to date, for people and for the steps of recipes."""
-        if isinstance(event.body, TaskStarted | RecipeStarted | StageStarted | StageEnded):
+        if isinstance(event.body, TaskStarted | RecipeStarted | RecipeEnded | StageStarted | StageEnded):
             self.folder.write_context(context_document(job))
 
     def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:

@@ -130,6 +130,7 @@ class OutcomeRecorder:
         await self._settle(finish, ending, keep_bodies=keep_conversation)
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
+        await asyncio.to_thread(self.folder.forget_context)  # of a task that a crash cut short, too
         await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
         report = build_report(log.state)
         self._write(report)

@@ -27,6 +27,7 @@ from headgate.config import (
 from headgate.core import (
     DRIVE,
     PLANNER,
+    RESEARCH_TOOL,
     Flow,
     Model,
     Options,
@@ -38,6 +39,7 @@ from headgate.core import (
     expand_flow,
     parse_task_text,
     show_path,
+    without_tool,
 )
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
@@ -47,6 +49,7 @@ from headgate.models import (
 )
 from headgate.store import Folder
 from headgate.tools import Tool
+from headgate.web import NOT_CONFIGURED
 from headgate.workspace import internal_name
 
 SPECS = tuple(tool.spec for tool in TOOLS)
@@ -121,7 +124,10 @@ CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
 
 def find_recipes(repo: Path, config: Config, parts: FlowParts = PARTS) -> dict[str, Recipe]:
     """The recipes that a planner may choose in a repository, by name. ConfigError if one is wrong."""
-    return load_recipes(repo, config.recipes, parts.names, config.secret_files)
+    found = load_recipes(repo, config.recipes, parts.names, config.secret_files)
+    if config.research.backend != "off":
+        return found
+    return {name: without_tool(recipe, RESEARCH_TOOL, NOT_CONFIGURED) for name, recipe in found.items()}
 
 
 def with_recipes(flow: Flow, repo: Path, config: Config, parts: FlowParts = PARTS) -> Flow:

@@ -29,7 +29,7 @@ from headgate.models.text_transport import (
     without_unknown_calls,
 )
 from headgate.models.textcalls import sort_stream
-from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties
+from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, is_variant, read_properties
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.wire.failures import RequestRejected
 from headgate.patterns import regex
@@ -180,7 +180,9 @@ class SchemaModel:
         self._tightness = max(self._tightness - 1, 0)
         values = encode_json(coerce_arguments(arguments, tool.parameters)).decode()
         why = decision.get("thought")
-        call = ToolCall(CallIds(request.messages).take(""), tool.name, values)
+        called = str(decision["name"])
+        name = called if is_variant(tool, called) else tool.name
+        call = ToolCall(CallIds(request.messages).take(""), name, values)
         return call, why if isinstance(why, str) else ""
 
     def _refuse_cut(self, tool: ToolSpec, arguments: Mapping[str, Any], tightness: int) -> None:

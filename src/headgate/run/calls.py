@@ -29,6 +29,7 @@ from headgate.core import (
     expand_recipe,
     nearest,
     parse_path,
+    parse_type,
     show_path,
 )
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
@@ -142,6 +143,7 @@ class CallAnswer:
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     """Runs one call, or says why not, and adds the result to the transcript."""
+    call = _as_tool(run, call)
     name = run.tool_name(call.name)
     tool = run.tool(name)
     category = tool.spec.category if tool else None
@@ -167,6 +169,24 @@ def _depends_on(run: StageRun, name: str) -> bool:
     """Whether a step of a recipe can do nothing without a tool: its check asks for calls, and of no other."""
     others = [spec for spec in run.all_specs if spec.name != name and spec.category in REAL]
     return bool(run.stage.execution and run.stage.checks.get("tool_calls") and not others)
+
+
+def _as_tool(run: StageRun, call: ToolCall) -> ToolCall:
+    """The call, or that of the tool whose choice it names: `code_modify(goals)` means `execute`."""
+    here = [spec.name for spec in run.visible]
+    if run.tool_name(call.name) in here:
+        return call
+    spec = next((one for one in run.visible if parse_type(call.name, one.variants) in one.variants), None)
+    if spec is None:
+        return call
+    try:
+        given = parse_arguments(call.arguments)
+    except ToolArgsInvalid:
+        return call
+    known = {name: value for name, value in given.items() if name in ("goals", "goal")}
+    goals = known or {"goals": [text for text in _strings(list(given.values())) if text.strip()]}
+    arguments = json.dumps({"task_type": parse_type(call.name, spec.variants), **goals}, ensure_ascii=False)
+    return ToolCall(call.id, spec.name, arguments)
 
 
 async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> CallAnswer:
@@ -316,7 +336,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
 def _other_steps(run: StageRun) -> Iterator[Stage]:
     """The steps of the recipe that a stage is a step of."""
     if number := run.stage.execution:
-        execution = run.job.state.executions[number - 1]
+        execution = run.job.state.executed.all[number - 1]
         yield from expand_recipe(run.job.flow.recipes[execution.task_type], execution).leaves()
 
 

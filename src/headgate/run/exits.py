@@ -10,6 +10,7 @@ from typing import Any
 from headgate.checks import Check
 from headgate.config import fill
 from headgate.core import (
+    EXECUTE_TOOL,
     AnswerGiven,
     Broken,
     CheckFinished,
@@ -79,7 +80,7 @@ class AttemptFacts:
         job, number = self.run.job, self.run.stage.execution
         if not number:
             return True
-        one = job.state.executions[number - 1]
+        one = job.state.executed.all[number - 1]
         names = [one.step_id(step) for step in job.flow.recipes[one.task_type].steps]
         tried = [attempt for name in names for attempt in job.state.tree.attempts.get(name, ())]
         runs = {tool.name for tool in job.tools.values() if tool.spec.category == "run" or tool.acts_itself}
@@ -88,14 +89,24 @@ class AttemptFacts:
     @property
     def unfinished_recipe(self) -> str:
         state, recipes = self.run.job.state, self.run.job.flow.recipes
-        if not state.executions:
-            return "nothing was executed yet"
-        latest = state.executions[state.executed_last - 1]
+        if not state.executed.all:
+            refused = (one.content for one in reversed(self.run.transcript.messages) if one.failed)
+            why = next((text for text in refused if text.startswith(EXECUTE_TOOL)), "")
+            return f"nothing was executed yet{f' ({shorten(why, 200)})' if why else ''}"
+        latest = state.executed.all[state.executed.last - 1]
         progress = task_progress(state, recipes[latest.task_type], latest)
         if progress.is_complete:
             return ""
         why = f" ({progress.reason.rstrip('.')})" if progress.reason else ""
         return f"{latest.task_type} is not complete{why}"
+
+    @property
+    def has_completed(self) -> bool:
+        return any(ended.completed for ended in self.run.job.state.executed.ended.values())
+
+    @property
+    def is_verified(self) -> bool:
+        return bool(self.run.job.state.passing_run)
 
     @property
     def was_told(self) -> bool:
@@ -235,6 +246,8 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
 
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
+    if run.kind.execute is not None:
+        return run.job.task.is_question  # it writes, though not itself
     stages, specs = run.job.conversations, [tool.spec for tool in run.job.tools.values()]
     last = stages[-1]
     if run.stage.id != last.id and not (last.foreach and run.stage.item):

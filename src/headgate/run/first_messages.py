@@ -8,7 +8,10 @@ from pathlib import PurePosixPath
 from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
+    DONE_TOOL,
+    PLANNER,
     SCOUTS,
+    SIGNALS,
     InputDoc,
     Note,
     Stage,
@@ -16,6 +19,7 @@ from headgate.core import (
     cut_text,
     fence,
     list_names,
+    plan_items,
     render_context,
     render_lines,
     render_notes,
@@ -92,6 +96,8 @@ UNKNOWN_WINDOW = 16_384
 MOST_CHARS = 24_000
 """Notes and plans are no longer than this, however large the window is: every stage reads them."""
 NAMES_CHARS = 2_000
+CALLED_CHARS = 600
+"""Of what one call returned, in the document about a task."""
 
 
 def system_message(job: Job, stage: Stage) -> str:
@@ -181,18 +187,37 @@ def scout_reports(job: Job, tokens: float) -> list[str]:
     return said
 
 
-def context_document(job: Job, tokens: int = 0) -> str:
-    """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
+def context_document(job: Job, tokens: int = 0, step: str = "") -> str:
+    """The document about the task as it stands. `tokens`: how many it may have, by an estimate.
+
+    `step`: the stage in whose prompt it stands.
+    """
     steps = [f"Verification: {step}" for step in job.task.steps]
     facts = [*scout_reports(job, job.scouts.tokens), list_files(job.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
-    return job.redact(render_context(job.state, job.flow.recipes, [*filter(None, facts)], room))
+    called = {
+        name: texts
+        for name, transcript in job.transcripts.items()
+        if "." in name and (texts := _tool_results(transcript))
+    }
+    text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=step)
+    return job.redact(text)
+
+
+def _tool_results(transcript: Transcript) -> list[str]:
+    """What tools returned in a step, each with the name of the tool; signals left out."""
+    names = {call.id: call.name for message in transcript.messages for call in message.calls}
+    return [
+        f"{names[message.call_id]}: {cut_text(message.content, CALLED_CHARS, 'the result')}"
+        for message in transcript.messages
+        if message.role == "tool" and names.get(message.call_id, DONE_TOOL) not in SIGNALS
+    ]
 
 
 def find_missing_docs(job: Job, stage: Stage) -> str:
     """What a stage cannot do without and is not there, in a sentence; empty if nothing is missing."""
     for doc in stage.input_docs:
-        if doc.path_type == "repo" and not doc.optional and not _read_document(job, doc):
+        if doc.path_type == "repo" and not doc.optional and not _read_document(job, stage, doc):
             return f"{doc.path}, which the stage is to be given, is not there or cannot be read"
     return ""
 
@@ -201,15 +226,16 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
     """The documents that a stage is given, each in the tokens that it may have."""
     parts = []
     for doc in stage.input_docs:
-        if text := _read_document(job, doc):
+        if text := _read_document(job, stage, doc):
             kept = trim_document(text.strip(), doc.max_tokens, doc.path)
+            kept = kept.replace("</document", "<\\/document")  # what is in it cannot end it
             parts.append(f'<document path="{doc.path}">\n{kept}\n</document>')
     return parts
 
 
-def _read_document(job: Job, doc: InputDoc) -> str:
+def _read_document(job: Job, stage: Stage, doc: InputDoc) -> str:
     if doc.path_type == "turn":
-        return context_document(job, doc.max_tokens)
+        return context_document(job, doc.max_tokens, stage.id)
     try:
         file = job.context.workspace.read(doc.path)
     except ToolError:
@@ -260,7 +286,7 @@ def window_of(job: Job, stage: Stage) -> int:
 
 def plan_message(job: Job, stage: Stage) -> str:
     """The plan as it stands; nothing where there is none."""
-    plan = job.state.plan
+    plan = plan_items(job.state) if stage.kind == PLANNER else job.state.plan
     return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
 
 

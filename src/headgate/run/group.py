@@ -6,7 +6,7 @@ continues where it was.
 
 from collections.abc import Sequence
 
-from headgate.config import fill
+from headgate.config import fill, prompt
 from headgate.core import (
     CODE,
     CONCLUDED,
@@ -34,6 +34,8 @@ MOST_REVIEWS = 10
 _NO_MODEL = ("model_unavailable", "model_refused")
 _GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
+_HANDED_BACK = ("stage_failed", "rounds_spent")
+"""Why an execution of a recipe ends so that its planner goes on. What ends the debug loop ends the task."""
 
 
 async def run_group(
@@ -56,6 +58,10 @@ async def run_group(
             await this.tell_not_reached(ended)
             return ended
         number += 1
+
+
+def _gives_way(group: Stage) -> tuple[str, ...]:
+    return _HANDED_BACK if group.execution else _GIVES_WAY
 
 
 class Round(SkippingRound):
@@ -148,7 +154,7 @@ class Round(SkippingRound):
         if stage.is_group:
             place, told = join_path(self.path, stage.id), self._entrance(stage)
             ended = await run_group(job, stage, self.path, place, told)
-            gives_way = not stage.required and ended is not None and ended.reason in _GIVES_WAY
+            gives_way = ended is not None and not stage.required and ended.reason in _gives_way(stage)
             self.ended_groups[stage.id] = "failed" if gives_way else "completed"
             return None if gives_way else ended
         decision = await complete_stage(job, stage, self.path, self._entrance(stage))
@@ -170,8 +176,12 @@ class Round(SkippingRound):
         send_back = self.job.kinds[failed.kind].send_back if failed else None
         if failed is None or send_back is None:
             return (self.told if self.number == 1 else None) or Entrance()
-        told = send_back(self.job, failed)
-        return Entrance(told.reason, told.message, cut=self.path in state.tree.replanned)
+        told, kind = send_back(self.job, failed), self.job.kinds[stage.kind]
+        replanned = self.path in state.tree.replanned
+        order = kind.orders.get(told.order or told.reason, told.order)
+        said = [told.message, prompt(order) if order else ""]
+        said += [kind.tell_replan(self.job)] if kind.tell_replan and replanned else []
+        return Entrance(told.reason, "\n\n".join(filter(None, said)), cut=replanned)
 
     def _replan_message(self, item: str) -> str:
         state = self.job.state
@@ -238,7 +248,9 @@ class Round(SkippingRound):
         if decision and decision.action not in ("retry", "replan"):
             return decision
         due = decision.action == "replan" if decision else 0 < repeat.replan_every <= counted.since_replan
-        replans_here = any(stage.when == "replan" for stage in self.group.stages)
+        told = next((stage for stage in self.group.stages if stage.id == self.told_stage()), None)
+        replans_here = bool(told and job.kinds[told.kind].tell_replan)
+        replans_here |= any(stage.when == "replan" for stage in self.group.stages)
         if due and replans_here and following.path not in job.state.tree.replanned:
             job.log.record(following.path, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
             await job.log.commit()

@@ -283,7 +283,7 @@ class Job:
 
     def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
         """The stages of the group at a place, with those for the steps of the plan as it stands."""
-        written = (self.state.plan, self.state.plan_since, self.state.executions)
+        written = (self.state.plan, self.state.plan_since, self.state.executed.all)
         kept = self._expanded.get(place)
         if kept is None or any(a is not b for a, b in zip(kept[0], written, strict=True)):
             plan, since, executions = written

@@ -27,6 +27,7 @@ from headgate.core import (
     clean_text,
     decide_round,
     shorten,
+    task_rounds,
     unknown_name,
 )
 from headgate.errors import ConfigError
@@ -68,6 +69,8 @@ async def verify(run: StageRun) -> StageEnd:
     if job.verifier is None or (is_answered and not await job.tree.changed_files()):
         said = NO_STEPS if job.verifier is None and run.stage.execution else ""
         return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
+    if verdict is None and not run.stage.settings.get("strict") and await _has_passed(job):
+        return StageEnd(DONE)
     if verdict is None:  # otherwise a crash came right after the run
         found = await run_verification(job, run.path)
         verdict, job.failure_message = found.verdict, found.message or job.failure_message
@@ -80,19 +83,29 @@ async def verify(run: StageRun) -> StageEnd:
             return StageEnd(DONE)
 
 
+async def _has_passed(job: Job) -> bool:
+    """Whether the tree as it is has passed, and nothing was run since whose traces a tree does not show."""
+    state = job.state
+    return bool(state.passing_run and state.runs.passed_tree) and (
+        await job.tree.mark() == state.runs.passed_tree
+    )
+
+
 def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
     """Another round, a new plan, or the end."""
     state = job.state
     tally = RoundTally(
         reason=state.last_failure,
         failures=rounds.failures,
-        since_replan=rounds.since_replan,
+        task_failures=state.verify_loops,
+        in_recipe=bool(stage.execution),
+        since_replan=state.runs.failed_in_a_row if state.executed.all else rounds.since_replan,
         idle_rounds=state.idle_rounds,
         idle_attempts=state.idle_attempts,
         over=job.over,
         stopped=job.stopping(),
     )
-    return decide_round(tally, repeat)
+    return decide_round(tally, repeat, task_rounds(job.flow))
 
 
 async def _record_fix(job: Job, path: str) -> None:
@@ -115,7 +128,7 @@ VERIFY = Kind(
     verify,
     settings=VerifySettings,
     is_announced=False,
-    send_back=lambda job, stage: Entrance("check_failed", job.failure_message),
+    send_back=lambda job, stage: Entrance("check_failed", job.failure_message, order="fix"),
     after_told=_record_fix,
     after_failure=_after_failure,
     replay=_replay,

@@ -10,17 +10,27 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from headgate.config import fill
 from headgate.core import (
+    GENERIC,
+    SIGNALS,
     Data,
     Decision,
     Execution,
     Note,
+    Recipe,
+    RecipeEnded,
     RecipeStarted,
+    ReplanStarted,
     StageEnded,
+    condense_failures,
     cut_text,
     join_path,
+    parse_type,
     place_of,
     task_progress,
+    task_rounds,
+    times,
     unknown_name,
 )
 from headgate.errors import ToolFailed
@@ -35,6 +45,12 @@ GOALS_CHARS = 2_000
 """Of all goals of an execution: every step is told them."""
 RESULT_CHARS = 1_500
 """Of each step, in what the planner is told."""
+WORDS_CHARS = 400
+"""Of the model's last words, and of the last error, in a step that was handed back."""
+MOST_IN_VAIN = 2
+"""Executions that failed and changed nothing, until the planner has to conclude: it gets nowhere."""
+MOST_IDLE = 5
+"""Executions that changed nothing, however they ended, until no other is begun."""
 
 
 class PlannerSettings(Data):
@@ -63,9 +79,9 @@ class Planning:
     async def execute(self, task_type: str, goals: Sequence[str], cut_short: bool) -> str:
         """Has a recipe carried out, or goes on with it; returns its results."""
         job = self.run.job
-        if task_type not in job.flow.recipes:
-            said = unknown_name("type of task", task_type[:80], job.flow.recipes)
-            raise ToolFailed(f"execute: {said}")
+        if self.ended:  # by another call of the same reply
+            raise ToolFailed("execute was refused: nothing more can be executed in this task.")
+        recipe = _find_recipe(job, task_type)
         wanted = [" ".join(clean_value(self.run, goal).split()) for goal in goals]
         if not all(wanted):
             raise ToolFailed("execute: each goal needs words")
@@ -73,22 +89,27 @@ class Planning:
             raise ToolFailed(
                 f"execute: the goals have {length:,} characters together, and may have {GOALS_CHARS:,}"
             )
-        execution = await self._find(task_type, tuple(wanted), cut_short)
+        execution = await self._find(recipe, tuple(wanted), cut_short)
         this = Round(job, self.run.stage, self.place, 1)
         group = next(stage for stage in this.stages if stage.execution == execution.number)
         self.ended = await this.run_stage(job, group) or self.ended
         await job.log.commit()
-        return describe_execution(job, execution)
+        await self._record_end(recipe, execution)
+        told = [describe_execution(job, execution), *self._say_replan(), *_say_next(job, recipe)]
+        await job.log.commit()
+        self.ended = self.ended or self._nowhere()
+        return "\n".join(told)
 
-    async def _find(self, task_type: str, goals: tuple[str, ...], cut_short: bool) -> Execution:
+    async def _find(self, recipe: Recipe, goals: tuple[str, ...], cut_short: bool) -> Execution:
         """The execution that a decision means: one with the same type and goals, or a new one."""
-        job = self.run.job
-        known = next((one for one in job.state.executions if one.is_same(task_type, goals)), None)
+        job, task_type = self.run.job, recipe.name
+        done = job.state.executed
+        known = next((one for one in done.all if one.is_same(task_type, goals)), None)
         if known is not None and cut_short:
             return known
         rounds = job.state.tree.rounds.get(join_path(self.place, known.id), 0) if known else 0
         # A planner that is entered again, because the flow's checks failed, may have the same done once more.
-        if known and rounds and task_progress(job.state, job.flow.recipes[task_type], known).is_complete:
+        if known and rounds and task_progress(job.state, recipe, known).is_complete:
             raise ToolFailed(
                 f"execute was refused: {task_type} with these goals is completed. Call stage_done if the task"
                 " is done, or execute what is still missing, with other goals."
@@ -99,14 +120,113 @@ class Planning:
                 f"execute was refused: it was called {most} times, which is the limit. Call stage_done, or"
                 " escalate and say what is missing."
             )
-        number = known.number if known else len(job.state.executions) + 1
-        self.run.record(RecipeStarted(number=number, task_type=task_type, goals=goals, round=rounds + 1))
+        if 0 < recipe.repeats <= done.in_a_row(task_type):
+            raise ToolFailed(
+                f"execute was refused: {task_type} was executed {times(recipe.repeats)}, and no file has"
+                f" changed since. Other goals do not help. {_say_leads(job, recipe)}"
+            )
+        if len(done.idle) >= MOST_IDLE:
+            raise ToolFailed(
+                f"execute was refused: the last {MOST_IDLE} executions changed no file. Call stage_done and"
+                " say what was found out, or escalate and say what is in the way."
+            )
+        number = known.number if known else len(done.all) + 1
+        tree = await job.tree.mark()
+        started = RecipeStarted(number=number, task_type=task_type, goals=goals, round=rounds + 1, tree=tree)
+        self.run.record(started)
         await job.log.commit()
-        return job.state.executions[number - 1]
+        return job.state.executed.all[number - 1]
+
+    async def _record_end(self, recipe: Recipe, execution: Execution) -> None:
+        """Records how an execution ended, and whether files have changed in it, once."""
+        job = self.run.job
+        if execution.number in job.state.executed.ended:
+            return
+        attempts = [
+            attempt
+            for step in recipe.steps
+            for attempt in job.state.tree.attempts.get(execution.step_id(step), ())
+        ]
+        progress = task_progress(job.state, recipe, execution)
+        ended = RecipeEnded(
+            number=execution.number,
+            round=job.state.tree.rounds[join_path(self.place, execution.id)],
+            completed=progress.is_complete,
+            changed=await _has_changed(job),
+            acts=any(attempt.may_change and not attempt.escalated for attempt in attempts),
+            reason="" if progress.is_complete else progress.failing,
+        )
+        self.run.record(ended)
+        await job.log.commit()
+
+    def _say_replan(self) -> list[str]:
+        """What a planner is told when verification has failed several times in a row."""
+        state, every = self.run.job.state, task_rounds(self.run.job.flow).replan_every
+        if self.ended or not 0 < every <= state.runs.failed_in_a_row:
+            return []
+        self.run.record(ReplanStarted(loop=state.verify_loops))
+        return [tell_replan(self.run.job)]
+
+    def _nowhere(self) -> Decision | None:
+        """What ends the planner if its executions lead nowhere. What was changed before is still judged."""
+        state = self.run.job.state
+        in_vain = state.executed.failed_in_vain
+        if len(in_vain) < MOST_IN_VAIN:
+            return None
+        said = f"the last {len(in_vain)} executions changed nothing and failed: {in_vain[-1].reason}"
+        if state.passing_run or (state.files_changed and not state.failures):
+            return Decision("advance", "no_progress", said)
+        return Decision("stuck", "no_progress", f"Stuck: {said.rstrip('.')}.")
+
+
+def _find_recipe(job: Job, task_type: str) -> Recipe:
+    """The recipe that a model means, however it spells its name. ToolFailed if there is none, or not here."""
+    recipes = job.flow.recipes
+    recipe = recipes.get(parse_type(task_type.strip() or GENERIC, recipes))
+    if recipe is None:
+        offered = [name for name, one in recipes.items() if not one.unavailable]
+        raise ToolFailed(f"execute: {unknown_name('type of task', task_type[:80], offered)}")
+    if recipe.unavailable:
+        raise ToolFailed(f"execute: {recipe.name} cannot be executed here. {recipe.unavailable}")
+    return recipe
+
+
+async def _has_changed(job: Job) -> bool:
+    """Whether files of the task have changed since the start of the execution under way."""
+    done = job.state.executed
+    if any(before != after for before, after in done.work.written.values()):
+        return True
+    if not (done.work.ran and done.since):
+        return False
+    differ = await job.tree.changed_between(done.since, await job.tree.mark())
+    return bool(set(differ) & set(await job.tree.changed_files()))
+
+
+def tell_replan(job: Job) -> str:
+    """What a planner is told so that it plans anew."""
+    failures = condense_failures(job.state.failures)
+    return fill("replan_planner", count=times(job.state.verify_loops), failures=failures)
+
+
+def _say_next(job: Job, recipe: Recipe) -> list[str]:
+    """What usually follows, where more of the same would be refused."""
+    known = job.state.executed.in_a_row(recipe.name)
+    if not recipe.repeats or known < recipe.repeats:
+        return []
+    return [
+        f"{recipe.name} was executed {times(known)} now, and no file has changed. Another {recipe.name}"
+        f" will be refused. {_say_leads(job, recipe)}"
+    ]
+
+
+def _say_leads(job: Job, recipe: Recipe) -> str:
+    names = [name for name in recipe.leads_to if name in job.flow.recipes]
+    following = f"execute {' or '.join(names)} with what is known now" if names else "execute something else"
+    return f"Next: {following}, call stage_done if the task is done, or escalate."
 
 
 def describe_execution(job: Job, execution: Execution) -> str:
-    """What came of an execution, for the planner."""
+    """What came of an execution, for the planner; where it was handed back, with what was seen there."""
     recipe = job.flow.recipes[execution.task_type]
     progress = task_progress(job.state, recipe, execution)
     lines = [f"{execution.task_type}: {progress.status}."]
@@ -114,9 +234,42 @@ def describe_execution(job: Job, execution: Execution) -> str:
         result = progress.step_results.get(step, "")
         said = f": {cut_text(result, RESULT_CHARS, 'the result')}" if result else ""
         lines.append(f"- {step} {progress.statuses[step]}{said}")
-    if progress.reason:
-        lines.append(f"It was handed back: {progress.reason}")
+    if not progress.is_complete:
+        lines.append(f"It was handed back: {progress.reason or 'it was not finished'}")
+        lines += _seen(job, execution, recipe)
     return "\n".join(lines)
+
+
+def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
+    """What a planner has to know of an execution that failed: the test, the last error, the last words."""
+    lines = []
+    own = {execution.step_id(step) for step in recipe.steps}
+    failed = [
+        stage for stage in own if any(one.kind == "verify" for one in job.state.tree.attempts.get(stage, ()))
+    ]
+    if failed and job.state.failures and not job.state.passing_run:
+        lines.append(f"Verification failed: {job.state.failures[-1].sentence}")
+    said = [
+        message
+        for name, transcript in job.transcripts.items()
+        if name in own
+        for message in transcript.messages
+    ]
+    signals = {call.id for message in said for call in message.calls if call.name in SIGNALS}
+    errors = [one for one in said if one.role == "tool" and one.failed and one.call_id not in signals]
+    error = errors[-1].content if errors else ""
+    concluded = [
+        one.note.summary
+        for name in sorted(own)
+        for one in job.state.tree.attempts.get(name, ())
+        if one.ending == "failed" and one.note
+    ]
+    spoken = [one.content for one in said if one.role == "assistant" and one.content.strip()]
+    words = next(iter((*reversed(concluded), *reversed(spoken))), "")
+    for title, text in (("The last error", error), ("The last words of the model", words)):
+        if text:
+            lines.append(f"{title}: {cut_text(' '.join(text.split()), WORDS_CHARS, 'it')}")
+    return lines
 
 
 async def plan(run: StageRun) -> StageEnd:
@@ -128,8 +281,8 @@ async def plan(run: StageRun) -> StageEnd:
     else:
         await open_conversation(run, run.entrance)
     while True:
-        if planning.ended:
-            return StageEnd(planning.ended, run.state.note or Note(summary=planning.ended.detail))
+        if ended := planning.ended:
+            return StageEnd(ended, run.state.note or Note(summary=ended.detail, accepted=False))
         if end := await take_step(run, take_turn):
             return end
 
@@ -156,6 +309,8 @@ PLANNER = Kind(
     is_told=True,
     is_conversation=True,
     execute=_execute,
+    orders={"fix": "fix_planner", "review": "review_planner"},
+    tell_replan=tell_replan,
     after_end=_end_planner,
     replay=replay,
 )

@@ -9,6 +9,7 @@ from typing import Self
 
 from headgate.core import (
     CODE,
+    RESEARCH_TOOL,
     REST,
     SKIP_CONDITION,
     SKIP_ON_SKIP,
@@ -20,6 +21,7 @@ from headgate.core import (
     StageState,
     all_stages,
     awaited_by,
+    gives_research,
     holds,
     is_spent,
     join_path,
@@ -282,13 +284,14 @@ class RoundRecord:
     def _gathered(self) -> list[str]:
         """The tools that have returned something in this task."""
         called, failed = self.job.state.tool_calls, self.job.state.tool_errors
-        return [name for name, count in called.items() if count > failed[name]]
+        given = [RESEARCH_TOOL] if self.job.task.attached or gives_research(self.job.request) else []
+        return [*given, *(name for name, count in called.items() if count > failed[name])]
 
     def is_spent(self) -> bool:
         """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
         if not self.group.execution:
             return False
-        one = self.job.state.executions[self.group.execution - 1]
+        one = self.job.state.executed.all[self.group.execution - 1]
         return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
 
     def _status(self, name: str) -> str:

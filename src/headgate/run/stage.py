@@ -1,13 +1,14 @@
 """One attempt at a stage, and what a kind of stage is."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 from headgate.core import (
     COMPLETE_TOOL,
     DONE_TOOL,
+    ESCALATE_TOOL,
     FAIL_TOOL,
     REAL,
     START_TOOL,
@@ -40,6 +41,8 @@ class Entrance:
 
     reason: Literal["next", "retry", "check_failed", "replan", "review"] = "next"
     message: str = ""
+    order: str = ""
+    """The name of the text that says what is to be done about it, where the message does not."""
     cut: bool = False
     """Cut the view before going on: what led nowhere is not worth reading again."""
 
@@ -211,6 +214,12 @@ class StageRun:
         return tuple(spec for spec in self.all_specs if spec.name in (*needed, self.done_tool.name))
 
     @property
+    def final_call(self) -> str:
+        """What the model is told to call in its final turn."""
+        names = [spec.name for spec in self.final_specs]
+        return " or ".join(reversed(names)) if ESCALATE_TOOL in names else ", then ".join(names)
+
+    @property
     def visible(self) -> tuple[ToolSpec, ...]:
         """What the model may call now. The same tuple from turn to turn, so that it is encoded once."""
         return self.final_specs if self.state.final_granted else self.all_specs
@@ -311,5 +320,10 @@ class Kind:
     """Why the flow cannot go on, where a required stage failed; empty: what its last attempt says."""
     replay: Callable[[StageRun, AnyBody, str], None] = lambda run, body, content: None
     """After a crash: takes an event of an attempt, and what was kept with it, into memory again."""
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """What it is told to do about a failure, where that differs: names of texts, by that of the usual one or
+    by the reason for which the stage is entered."""
+    tell_replan: Callable[[Job], str] | None = None
+    """What it is told in a round in which the plan is due to be rewritten, if it does that itself."""
     tell_tried: Callable[[Job], str] = lambda job: ""
     """What was tried in vain, for a model that is asked for its last words."""

@@ -60,6 +60,8 @@ from headgate.run.turn import finish_turn, take_turn, tell
 
 _GUIDE = regex(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
+GAVE_UP = ("failed_calls", "retry_exhaustion", "loop", "task_status_standalone_limit", "task_status_stuck")
+"""Why a model is made to conclude whose work may be done all the same."""
 _RESULT = "result "
 """Begins the slug of a message with the result of another stage, whose id follows."""
 
@@ -261,22 +263,22 @@ async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
 
 
 def _ask_to_conclude(run: StageRun, reason: str) -> str:
-    tools = [spec.name for spec in run.final_specs]
-    return fill(
-        "final_turn",
-        stage=run.stage.id,
-        reason=say_reason(reason),
-        tools=" and ".join(tools),
-        call=", then ".join(tools),
-    )
+    tools = " and ".join(spec.name for spec in run.final_specs)
+    return fill("final_turn", stage=run.stage.id, reason=say_reason(reason), tools=tools, call=run.final_call)
 
 
 async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
-    """Whether a stage that needs no signal has run out of turns or time, and what it requires is there."""
-    stage, reason = run.stage, decision.reason
+    """Whether a stage that needs no signal has run out of turns or time, and what it requires is there.
+
+    It may have run out of anything else, too, where verification approves of the work or is to judge it.
+    """
+    stage, reason, state = run.stage, decision.reason, run.job.state
     if reason == "final_turn_spent":
         reason = run.state.final_reason
-    if reason not in RAN_OUT or not stage.allow_missing_done or not any(stage.checks.values()):
+    judged = state.passing_run or state.asked_pass or (stage.execution and run.state.files_changed)
+    if reason not in RAN_OUT and not (judged and reason in GAVE_UP):
+        return False
+    if not stage.allow_missing_done or not any(stage.checks.values()):
         return False
     changed = tuple(run.job.state.files_changed)
     missing = await try_exit(run, Note(files_changed=changed), implied=True, quiet=True)

@@ -255,8 +255,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         if message.content.strip():
             keep_conclusion(run, _note_of(run, message))
         if run.state.final_turns == 1:
-            call = ", then ".join(spec.name for spec in run.final_specs)
-            tell(run, "correct_final", fill("final_again", call=call))
+            tell(run, "correct_final", fill("final_again", call=run.final_call))
         return
     if cut_off:
         tell(run, "correct_cut_off", fill("cut_off"))

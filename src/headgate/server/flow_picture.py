@@ -58,7 +58,7 @@ class _Drawing:
         recipes = self._state.flow.recipes if self._state.flow else {}
         return tuple(
             self._box(stage, parent)
-            for stage in expand_executions(steps, self._state.executions, recipes)
+            for stage in expand_executions(steps, self._state.executed.all, recipes)
             if stage.foreach != "recipe"
         )
 

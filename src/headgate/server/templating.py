@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from headgate.core import say_failures, say_merged, say_money, show_hidden
+from headgate.core import plan_items, say_failures, say_merged, say_money, show_hidden
 from headgate.engine import count_tokens
 from headgate.server.words import age, clock, long_clock
 
@@ -67,6 +67,7 @@ def _make_environment() -> Environment:
         "long_clock": long_clock,
         "money": say_money,
         "say_failures": say_failures,
+        "plan_items": plan_items,
         "say_merged": say_merged,
         "tokens": count_tokens,
     }

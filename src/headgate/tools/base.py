@@ -130,6 +130,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "cmd": ("command",),
     **dict.fromkeys(("q", "question", "search_query"), ("query",)),
     "steps": ("tasks",),
+    **dict.fromkeys(("goal", "objective"), ("goals",)),
+    **dict.fromkeys(("type", "kind", "name"), ("task_type",)),
     **dict.fromkeys(("task", "task_id", "stage"), ("id",)),
     "output": ("result",),
     **dict.fromkeys(("offset", "line_start", "start", "from_line", "first_line", "line"), ("start_line",)),

@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from headgate.core import Recipe
+from headgate.core import GENERIC, Recipe
 from headgate.tools.base import Args, Tool, ToolContext, tool
 from headgate.tools.control import Sentences, with_choices
+
+
+def _or_generic(value: Any) -> Any:
+    return GENERIC if value is None else value
 
 
 class Execute(Args):
     """Arguments of execute."""
 
-    task_type: str = Field(description="The type of task")
+    task_type: Annotated[str, BeforeValidator(_or_generic)] = Field(GENERIC, description="The type of task")
     goals: Sentences = Field(
         description="What this task is to achieve, a sentence each", min_length=1, max_length=10
     )
@@ -27,15 +32,19 @@ class Escalate(Args):
 
 def execute_tool(recipes: Mapping[str, Recipe]) -> Tool:
     """The tool that has a recipe carried out. What there is to choose from is in its description."""
-    types = "\n".join(f"- {recipe.name}: {recipe.description}" for recipe in recipes.values())
+    offered = {name: recipe for name, recipe in recipes.items() if not recipe.unavailable}
+    # Sentences, and not a list: in a prompt that describes tools, a list of types looks like more tools.
+    types = " ".join(
+        f'task_type="{name}" means: {recipe.description.rstrip(".")}.' for name, recipe in offered.items()
+    )
 
     async def execute(ctx: ToolContext, args: Execute) -> str:
         return await ctx.recipes.execute(args.task_type, args.goals)
 
-    execute.__doc__ = f"Have a task carried out. Its results are returned. Types of tasks:\n{types}"
+    execute.__doc__ = f"Have a task carried out. Its results are returned. {types}".rstrip()
     made = tool("control", Execute, by_name=True)(execute)
-    choices = with_choices(made.spec.parameters, "task_type", list(recipes))
-    return replace(made, spec=replace(made.spec, parameters=choices))
+    choices = with_choices(made.spec.parameters, "task_type", list(offered))
+    return replace(made, spec=replace(made.spec, parameters=choices, variants=tuple(recipes)))
 
 
 @tool("control", by_name=True)

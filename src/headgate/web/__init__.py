@@ -2,4 +2,4 @@
 
 from headgate.web.addresses import Permits, is_local, is_public
 from headgate.web.page_text import find_trafilatura
-from headgate.web.research import Research
+from headgate.web.research import NOT_CONFIGURED, Research

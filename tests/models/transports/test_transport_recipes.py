@@ -141,6 +141,24 @@ def offered(body: Body) -> set[str]:
     return {tool["function"]["name"] for tool in body.get("tools", ())}
 
 
+@pytest.mark.parametrize("called", ["code_modify", "Code Modify", "codeModify", "generic"])
+@pytest.mark.parametrize("form", ["native", "text", "schema"])
+async def test_a_type_that_is_called_as_a_tool_is_executed(
+    repo: Path, site: Site, form: str, called: str
+) -> None:
+    task_type = "generic" if called == "generic" else "code_modify"
+    planner = Planner(form, [(called, {"goals": ["n.txt holds 1"]}), *TYPES[task_type], END])
+    planned = Habits(planner)
+    report, events = await run_type(repo, site, planned, form)
+    assert report.state == "SUCCESS", report.summary
+    started = [event.body for event in events if isinstance(event.body, RecipeStarted)]
+    assert [(body.task_type, body.goals) for body in started] == [(task_type, ("n.txt holds 1",))]
+    # No line of what the model is told reads like a tool of that name.
+    told = json.dumps(planned.asked[0]["messages"])
+    assert f"- {task_type}" not in told
+    assert f"{task_type}(" not in told
+
+
 async def test_a_planner_is_told_the_same_whatever_the_type(repo: Path, site: Site) -> None:
     asked: list[list[Body]] = []
     for task_type in ("code_create", "research", "memory_op"):
@@ -178,10 +196,10 @@ async def test_who_researches_for_ever_is_stopped(
     report, events = await run_type(repo, site, Habits(researcher), "native")
     assert report.state == "STUCK"
     started = [event.body for event in events if isinstance(event.body, RecipeStarted)]
-    assert len(started) <= 10
+    assert len(started) == 2
     # Three calls in a step, and one such step in an execution.
     assert len(site.asked) <= 3 * len(started)
-    assert researcher.turns < 250
+    assert researcher.turns <= 30
     assert not list(repo.rglob("SKILL.md"))
 
 
@@ -194,7 +212,7 @@ async def test_who_hands_everything_back_is_stopped(repo: Path, site: Site) -> N
     report, events = await run_type(repo, site, Habits(say), "native")
     assert report.state == "STUCK"
     rounds = [event.body.round for event in events if isinstance(event.body, RecipeStarted)]
-    assert rounds == list(range(1, 11))
+    assert rounds == [1, 2]
 
 
 async def test_the_state_of_a_task_can_be_read_while_it_runs(repo: Path, site: Site) -> None:
@@ -208,8 +226,10 @@ async def test_the_state_of_a_task_can_be_read_while_it_runs(repo: Path, site: S
     report, _ = await run_type(repo, site, Habits(say), "text")
     assert report.state == "SUCCESS", report.summary
     generating = seen[2]
-    assert "3. Plan\n\n1. skill_build (in progress): The goal of skill_build" in generating
-    assert "### skill_build-1.research\nResults for" in generating
+    assert (
+        '3. Plan\n\n1. skill_build: "The goal of skill_build" - in progress (research completed' in generating
+    )
+    assert "### skill_build-1.research\n> Results for" in generating
     # The model claimed that nothing was done yet.
     assert (
         "- current_step: 2\n- max_steps: 5\n- completed_steps: research\n- pending_steps: generate"

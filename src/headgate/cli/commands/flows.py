@@ -135,6 +135,7 @@ def list_recipes(ctx: click.Context, repo: Path | None) -> None:
     width = max(map(len, found))
     for name, recipe in sorted(found.items()):
         source = f" ({printable(recipe.source)})" if recipe.source else ""
+        source += " (not without a search backend)" if recipe.unavailable else ""
         say(f"{name.ljust(width)}  {printable(recipe.description)}{source}", hanging=width + 2)
         say(f"{' ' * width}  {' -> '.join(recipe.steps)}", hanging=width + 2)
 

@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.core import TOOL_ALIASES, ToolSpec
+from headgate.core import TOOL_ALIASES, ToolSpec, parse_type
 from headgate.models.textcalls.source import read_json, repair_json
 from headgate.patterns import regex
 
 PREFIXES = ("functions.", "function.", "tools.", "tool.")
+
+
+def is_variant(tool: ToolSpec, name: str) -> bool:
+    """Whether a model called a choice of this tool as if that were a tool: `code_modify` for `execute`."""
+    return name != tool.name and parse_type(name, tool.variants) in tool.variants
 
 
 class ToolBook:
@@ -30,7 +35,7 @@ class ToolBook:
         head, dot, tail = name.rpartition(".")
         if dot and tail in (head, "call"):
             return self._tools.get(head)
-        return None
+        return next((tool for tool in self._tools.values() if is_variant(tool, name)), None)
 
     def find_by_keys(self, arguments: Mapping[str, Any]) -> ToolSpec | None:
         """The only tool that these arguments fit: some models number their calls instead of naming them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from headgate.core import clean_text
-from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties
+from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, is_variant, read_properties
 from headgate.models.textcalls.source import Source
 from headgate.patterns import regex
 
@@ -159,7 +159,8 @@ def check_attempt(attempt: CallAttempt, book: ToolBook) -> ParsedCall | CallProb
         reason = attempt.fault or "unreadable"
         return CallProblem(reason, tool.name, MESSAGES[reason].format(tool.name))
     values = coerce_arguments(arguments, tool.parameters)
-    return ParsedCall(tool.name, clean_text(json.dumps(values, ensure_ascii=False)), attempt.id)
+    name = attempt.name if is_variant(tool, attempt.name) else tool.name
+    return ParsedCall(name, clean_text(json.dumps(values, ensure_ascii=False)), attempt.id)
 
 
 def assemble_reply(parts: Sequence[ReplyPart], book: ToolBook, whole_batch: bool = False) -> ParsedReply:
