@@ -9,7 +9,6 @@ from headgate.core import Options
 from headgate.engine import ConfigReader
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import find_endpoint
-from headgate.server.problems import RequestRefused
 from headgate.workspace import run_git
 
 
@@ -43,7 +42,7 @@ def read_setup(repo: Path) -> Setup:
 
 
 def check_choice(repo: Path, model: str) -> None:
-    """RequestRefused (422) if the configuration does not name this model.
+    """ConfigError if the configuration does not name this model.
 
     Whoever asks may be on another machine, and sends no code to a server that nobody here has named.
     """
@@ -51,7 +50,7 @@ def check_choice(repo: Path, model: str) -> None:
     names = list(dict.fromkeys(filter(None, (config.model, *config.models))))
     if model not in names:
         known = f"choose one of {', '.join(names)}" if names else "it names none"
-        raise RequestRefused(422, f'The configuration has no model "{model}": {known}.')
+        raise ConfigError(f'The configuration has no model "{model}": {known}.')
 
 
 def _config(repo: Path) -> Config:

@@ -189,7 +189,7 @@
   async function send(form, button) {
     let answer, body;
     try {
-      answer = await fetch(button?.formAction || form.action, {
+      answer = await fetch(button?.getAttribute("formaction") ?? form.action, {
         method: "POST",
         headers: { Accept: "application/json" },
         body: new URLSearchParams(new FormData(form, button)),
