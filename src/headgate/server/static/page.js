@@ -212,7 +212,7 @@
     said.className = "error";
     said.setAttribute("role", "alert");
     said.textContent = refusal;
-    if (refusal) form.append(said);
+    if (refusal) (form.querySelector("textarea") ?? form.lastElementChild).after(said);
     else said.remove();
   }
 
