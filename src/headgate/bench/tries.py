@@ -18,6 +18,8 @@ from headgate.errors import ConfigError
 from headgate.patterns import regex
 
 _RUN_ID = regex(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
+_ADDRESS = regex(r"\b0x[0-9a-fA-F]{6,16}\b")
+"""Of an object in memory, which is another one in each run."""
 
 
 def with_tries(flow: Flow, tries: int, checks: Iterable[CheckSpec]) -> Flow:
@@ -70,6 +72,8 @@ class Try:
     """Why the model had to conclude in it, by slug."""
     seconds: float = 0.0
     """How long the tests took."""
+    run_id: str = ""
+    """The run of the tests; empty if the task ended before they could run."""
 
 
 @dataclass
@@ -90,9 +94,9 @@ class TryRecorder:
                 self._forced.append(reason)
             case VerifyFinished(asked=False, rewritten=()) as body:
                 seconds = sum(step.seconds for step in body.steps)
-                counted = f"; failing tests: {len(body.failing)}" if body.failing else ""
-                why = None if body.passed else self._say(body.reason or "the tests failed") + counted
-                self._add(Try(why, len(body.failing), tuple(dict.fromkeys(self._forced)), seconds))
+                forced = tuple(dict.fromkeys(self._forced))
+                why = None if body.passed else self._explain(body)
+                self._add(Try(why, len(body.failing), forced, seconds, body.run_id))
             case _:
                 pass
 
@@ -114,8 +118,14 @@ class TryRecorder:
         self.tries.append(one)
         self._forced.clear()
 
+    def _explain(self, failed: VerifyFinished) -> str:
+        """The first failing test by name, or the step that failed."""
+        failing = tuple(map(self._say, failed.failing))
+        cleaned = failed.model_copy(update={"failing": failing, "reason": self._say(failed.reason)})
+        return cleaned.sentence or "the tests failed"
+
     def _say(self, reason: str) -> str:
         """A reason without what differs from run to run, or from machine to machine."""
         for command in self.commands:
             reason = reason.replace(f" ({command})", "")
-        return _RUN_ID.sub("", reason.replace(self.place, ".")).strip()
+        return _ADDRESS.sub("0x...", _RUN_ID.sub("", reason.replace(self.place, "."))).strip()
