@@ -58,10 +58,10 @@ def _head(first: ComparedRun, second: ComparedRun, found: Comparison) -> Iterato
         yield f"<p>{exercises} judged in both. {escape(conclude(found, first.name, second.name))}</p>"
         if found.left_out:
             yield f'<p class="soft">Left out, because only one run has judged them: {found.left_out}.</p>'
-        yield from _tiles(first, second, found)
+        yield from _tiles(found)
     yield '<div class="pair">'
-    for run in (first, second):
-        yield f"<section><h2>{escape(run.name)}</h2>"
+    for letter, run in (("A", first), ("B", second)):
+        yield f"<section><h2>{letter}: {escape(run.name)}</h2>"
         yield from run_facts(run.settings, run.results)
         if found.total:
             yield from _spending(run.pick(found.names))
@@ -69,23 +69,20 @@ def _head(first: ComparedRun, second: ComparedRun, found: Comparison) -> Iterato
     yield "</div>"
 
 
-def _tiles(first: ComparedRun, second: ComparedRun, found: Comparison) -> Iterator[str]:
+def _tiles(found: Comparison) -> Iterator[str]:
     yield '<div class="tiles">'
-    for run, alone in ((first, found.only_first), (second, found.only_second)):
+    for letter, alone in (("A", found.only_first), ("B", found.only_second)):
         rate = PassRate(len(found.both) + len(alone), found.total)
         low, high = rate.interval
         told = f"{rate.passed} of {rate.total}; 95% interval {low:.1%} to {high:.1%}"
-        yield tile(f"Passed: {run.name}", f"{rate.share:.1%}", told)
+        yield tile(f"{letter} passed", f"{rate.share:.1%}", told)
     counts = (len(found.both), len(found.only_first), len(found.only_second), len(found.neither))
     low, high = newcombe_interval(*counts)
     share = (counts[1] - counts[2]) / found.total
-    told = f"{first.name} less {second.name}; 95% interval {100 * low:+.1f} to {100 * high:+.1f} (Newcombe)"
-    yield tile("Difference in points", f"{100 * share:+.1f}", told)
-    yield tile(
-        "McNemar's exact test",
-        f"p = {found.p:.3g}",
-        f"{counts[1]} only the first, {counts[2]} only the second",
-    )
+    told = f"percentage points; 95% interval {100 * low:+.1f} to {100 * high:+.1f} (Newcombe)"
+    yield tile("A less B", f"{100 * share:+.1f}", told)
+    alone = f"solved by A only: {counts[1]}; by B only: {counts[2]}"
+    yield tile("McNemar's exact test", f"p = {found.p:.3g}", alone)
     yield "</div>"
 
 
@@ -112,13 +109,13 @@ def _table(
     yield f"<h2>{title}</h2>"
     if not names:
         return
-    columns = ("Exercise", *(f"{what}: {run.name}" for what in _WHAT for run in (first, second)), "Why")
+    columns = ("Exercise", *(f"{what} {run}" for what in _WHAT for run in "AB"), "Why")
     yield '<div class="scroll" tabindex="0"><table>'
     yield f"{table_head(columns, frozenset(columns[3:-1]))}<tbody>"
     for number, (one, other) in enumerate(zip(first.pick(names), second.pick(names), strict=True)):
         place = f"{prefix}{number}"
-        shown = render_evidence(one, first.evidence(one), f", {first.name}")
-        shown += render_evidence(other, second.evidence(other), f", {second.name}")
+        shown = render_evidence(one, first.evidence(one), ", A")
+        shown += render_evidence(other, second.evidence(other), ", B")
         yield f'<tr><td class="name">{name_cell(one.name, place, shown)}</td>{_cells(one, other)}</tr>'
         yield from opened_row(place, shown, len(columns))
     yield "</tbody></table></div>"
