@@ -53,7 +53,7 @@ def find_named(store: Store, task_id: str | None) -> str:
     find_task(store, None)  # says so if there has been no task at all
     row = find_undoable(store)
     if row is None:
-        raise ConfigError("No ended task has left changes that are not undone: there is nothing to undo.")
+        raise ConfigError("There is nothing to undo.")
     return row.task.id
 
 
