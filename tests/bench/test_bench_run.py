@@ -290,7 +290,7 @@ def test_ctrl_c_and_going_on(place: Place) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         assert (process.returncode, out) == (130, ""), err
-        assert "the same command goes on" in err
+        assert "run the same command again to continue" in err
         assert "Traceback" not in err
         assert place.left_in_tmp() == []
         model.gate.set()

@@ -47,7 +47,7 @@ def test_undo_takes_back_a_task_and_keeps_what_overlaps(repo: Path) -> None:
         terminal.send("/undo")
         terminal.wait_for("This repository has no tasks yet")
         terminal.send("Write new.txt")
-        terminal.wait_for("1 file: new.txt +1 -0", "/undo takes them back.")
+        terminal.wait_for("1 file: new.txt +1 -0", "/undo undoes them.")
         (repo / "new.txt").write_text("mine\n")
         terminal.send("/undo")
         terminal.wait_for("Nothing was changed: the changes of task t1 no longer fit")

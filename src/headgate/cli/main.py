@@ -55,7 +55,7 @@ COMMANDS = {
     "cancel": CommandEntry("Work", "cancel", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "settle", "Write a proposal or a worktree's changes.", "apply_command"),
     "abort": CommandEntry("Work", "settle", "Discard a proposal, or a task's worktree.", "abort_command"),
-    "undo": CommandEntry("Work", "undo", "Take back what a task changed."),
+    "undo": CommandEntry("Work", "undo", "Undo a task's changes."),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "bench": CommandEntry("Work", "bench", "Run many exercises with a model and count what it solves."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),

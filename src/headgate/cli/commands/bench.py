@@ -154,11 +154,12 @@ def run(
     ends with the tests; the next one continues the same conversation with their output.
 
     Standard output has a line for each try: Finished TryN, or Failed TryN: and the reason, then a tab and
-    the exercise's name. The results are lines of JSON in --out, where report.html shows them as well. The
-    same command goes on after a crash or Ctrl-C, and runs again what the environment did not let be judged.
+    the exercise's name. The results are lines of JSON in --out, where report.html shows them as well. After
+    a crash or Ctrl-C, run the same command again: it skips what has a result, and retries what could not be
+    judged.
 
-    The exit code is 0 if the run got to its end, however many exercises passed. It is 3 if the environment
-    did not let any exercise be judged.
+    The exit code is 0 if the run got to its end, however many exercises passed. It is 3 if no exercise
+    could be judged.
     """
     if any(is_inside_command(place) for place in (Path.cwd(), *Path.cwd().parents)):
         raise ConfigError("A command of a task cannot act for the user: run this yourself, in a terminal.")
@@ -182,7 +183,7 @@ def run(
     if results is None:
         found = read_results(bench.out) if (bench.out / RESULTS).exists() else []
         _write_results(bench.out / PAGE, found, bench.out)
-        _tell(f"Stopped. {say_results(len(found))}; the same command goes on.")
+        _tell(f"Stopped. {say_results(len(found))}; run the same command again to continue.")
         sys.exit(EXIT_CANCELLED)
     _write_results(bench.out / PAGE, results, bench.out)
     for line in render_summary(summarise(results, tries)):
@@ -197,11 +198,11 @@ async def _follow(bench: BenchRun, view: BenchView) -> list[ExerciseResult] | No
 
     def stop() -> None:
         view.tell(
-            "Stopping; exercises that are not finished start anew next time. Ctrl-C again quits at once"
+            "Stopping; unfinished exercises start over next time. Ctrl-C again quits at once"
         )
         work.cancel()
 
-    on_interrupt(stop, lambda: f"{view.wipe()}Quit at once. The same command goes on.\n", view.__exit__)
+    on_interrupt(stop, lambda: f"{view.wipe()}Quit at once. Run the same command again to continue.\n", view.__exit__)
     with view:
         await asyncio.wait({work})
     return None if work.cancelled() else work.result()

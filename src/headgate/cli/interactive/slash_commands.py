@@ -270,7 +270,7 @@ class SlashCommands:
         self._show(
             "Type what to do, and press Enter. Alt-Enter, or a backslash at the end, begins another line."
         )
-        self._show("What you type while a task runs is told to the model. Ctrl-C cancels the task.")
+        self._show("The model reads what you type while a task runs. Ctrl-C cancels the task.")
         width = max(map(len, self.names())) + 2
         for name, meaning in self.names().items():
             self.talk.screen.show(f"  /{name.ljust(width)}{meaning}", hanging=width + 3)
