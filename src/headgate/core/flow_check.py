@@ -270,9 +270,7 @@ def _condition_problems(
         return
     if stage.when in ("suspects", "no_suspects"):
         if len(where) > 2:
-            yield Problem(
-                (*where, "when"), f"when: {stage.when} cannot be in a group: give it to the group"
-            )
+            yield Problem((*where, "when"), f"when: {stage.when} cannot be in a group: give it to the group")
         elif flow.begin != "verify":
             message = "when needs a check that runs first: add `begin: verify` to the flow"
             yield Problem((*where, "when"), message)

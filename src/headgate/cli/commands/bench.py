@@ -197,12 +197,12 @@ async def _follow(bench: BenchRun, view: BenchView) -> list[ExerciseResult] | No
     work = asyncio.ensure_future(bench.run())
 
     def stop() -> None:
-        view.tell(
-            "Stopping; unfinished exercises start over next time. Ctrl-C again quits at once"
-        )
+        view.tell("Stopping; unfinished exercises start over next time. Ctrl-C again quits at once")
         work.cancel()
 
-    on_interrupt(stop, lambda: f"{view.wipe()}Quit at once. Run the same command again to continue.\n", view.__exit__)
+    on_interrupt(
+        stop, lambda: f"{view.wipe()}Quit at once. Run the same command again to continue.\n", view.__exit__
+    )
     with view:
         await asyncio.wait({work})
     return None if work.cancelled() else work.result()
