@@ -623,4 +623,4 @@ def test_comparing_two_runs_and_writing_the_page_again(place: Place) -> None:
     (place.root / "bad.jsonl").write_text(json.dumps({"name": "x"}) + "\n")
     bad = place.headgate("bench", "page", "bad.jsonl")
     assert bad.returncode == 2
-    assert "bad.jsonl, line 1 is no result of headgate bench" in bad.stderr
+    assert "bad.jsonl, line 1 is not a result of headgate bench" in bad.stderr

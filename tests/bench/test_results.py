@@ -72,7 +72,7 @@ def test_a_line_that_is_no_result(tmp_path: Path, line: bytes) -> None:
     file.add(result("a", 1))
     with file.path.open("ab") as end:
         end.write(line)
-    with pytest.raises(ConfigError, match="line 2 is no result of headgate bench"):
+    with pytest.raises(ConfigError, match="line 2 is not a result of headgate bench"):
         file.load()
 
 

@@ -281,5 +281,5 @@ async def test_what_somebody_else_has_written_is_refused_in_a_sentence(number: i
 
 
 async def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere is no folder"):
+    with pytest.raises(ConfigError, match="nowhere is not a folder"):
         start_flow(FLOW, model=script([]), workspace=tmp_path / "nowhere")

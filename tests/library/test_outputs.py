@@ -82,7 +82,7 @@ def test_what_a_schema_cannot_refer_to(tmp_path: Path) -> None:
     elsewhere.write_text('{"type": "integer"}')
     for address in (elsewhere.as_uri(), "http://127.0.0.1:9/schema.json", "schema.json", "other:schema"):
         with pytest.raises(
-            ConfigError, match=r'stage "a": output_schema is no JSON Schema: .*(fetched|other)'
+            ConfigError, match=r'stage "a": output_schema is not a JSON Schema: .*(fetched|other)'
         ):
             Flow(name="f", stages=[Stage(id="a", output_schema={"$ref": address})])
 

@@ -19,7 +19,7 @@ def ending_lines(report: Report, paused: str = "") -> list[str]:
     """
     changes = _changes(report)
     unread = (
-        f"Not read: {printable(' / '.join(report.unread))}. The next task is told." if report.unread else ""
+        f"Not read: {printable(' / '.join(report.unread))}. The next task gets it." if report.unread else ""
     )
     warning = f"Warning: {printable(report.warnings[0])}." if report.warnings else ""
     more = f" ({len(report.warnings) - 1} more: /show)" if len(report.warnings) > 1 else ""

@@ -342,7 +342,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
     "apply": SlashCommand("Write and verify a proposal or a worktree: /apply [ID].", SlashCommands.apply),
     "abort": SlashCommand("Discard a proposal or a worktree: /abort [ID].", SlashCommands.abort),
-    "undo": SlashCommand("Take back what a task changed: /undo [ID].", SlashCommands.undo),
+    "undo": SlashCommand("Undo what a task changed: /undo [ID].", SlashCommands.undo),
     "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
     "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
     "stop": SlashCommand("Let the running task conclude with what it has.", SlashCommands.stop),
