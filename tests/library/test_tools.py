@@ -141,7 +141,7 @@ def test_a_parameter_that_json_cannot_have() -> None:
         return number
 
     for function in (read, half):
-        said = f"The tool {function.__name__} has a parameter whose type is no JSON: [^\n]*$"
+        said = f"The tool {function.__name__} has a parameter whose type JSON cannot hold: [^\n]*$"
         with pytest.raises(ConfigError, match=said):
             Flow(name="f", stages=[Stage(id="one", tools=[function])])
 
