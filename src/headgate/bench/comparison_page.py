@@ -81,8 +81,8 @@ def _tiles(found: Comparison) -> Iterator[str]:
     share = (counts[1] - counts[2]) / found.total
     told = f"percentage points; 95% interval {100 * low:+.1f} to {100 * high:+.1f} (Newcombe)"
     yield tile("A less B", f"{100 * share:+.1f}", told)
-    alone = f"solved by A only: {counts[1]}; by B only: {counts[2]}"
-    yield tile("McNemar's exact test", f"p = {found.p:.3g}", alone)
+    split = f"solved by A only: {counts[1]}; by B only: {counts[2]}"
+    yield tile("McNemar's exact test", f"p = {found.p:.3g}", split)
     yield "</div>"
 
 

@@ -57,9 +57,9 @@ def _correlation(both: int, only_first: int, only_second: int, neither: int) -> 
     margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
     if not margins:
         return 0.0
-    product = both * neither - only_first * only_second
+    product: float = both * neither - only_first * only_second
     if product > 0:
-        product = max(0, product - (both + only_first + only_second + neither) / 2)
+        product = max(0.0, product - (both + only_first + only_second + neither) / 2)
     return product / sqrt(margins)
 
 
