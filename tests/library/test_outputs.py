@@ -88,5 +88,5 @@ def test_what_a_schema_cannot_refer_to(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(ConfigError, match="no JSON Schema: missing"):
+    with pytest.raises(ConfigError, match="not a JSON Schema: missing"):
         Flow(name="f", stages=[Stage(id="a", output_schema={"type": "string", "pattern": "("})])
