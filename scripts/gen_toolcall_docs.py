@@ -93,7 +93,7 @@ def _score(suite: str, cases: list[Any]) -> str:
     parsed = {hinted: [(case, case.parse(hinted)) for case in cases] for hinted in (False, True)}
     for hinted in (False, True):
         right = sum(case.gives(result) == case.calls for case, result in parsed[hinted])
-        cells.append(f"{right} ({100 * right / len(cases):.1f} %)")
+        cells.append(f"{right} ({100 * right / len(cases):.1f}%)")
     cells += [str(sum(case.same_text(result) for case, result in parsed[hinted])) for hinted in (False, True)]
     return f"| {' | '.join(cells)} |"
 

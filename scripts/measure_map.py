@@ -231,7 +231,7 @@ class Tally:
         """Its figures."""
         cases = max(1, self.cases)
         figures = (self.any_found / cases, self.all_found / cases, self.share / cases)
-        return "  ".join(f"{100 * figure:5.1f} %" for figure in figures)
+        return "  ".join(f"{100 * figure:5.1f}%" for figure in figures)
 
 
 def measure_ranking(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ from bench_command import Place, until
 from bench_server import DONE, Asked, Calls, model_server, solve, stub_first
 from exercise_set import COMMANDS, EXERCISES, Files, write_exercise, write_exercises
 
+from headgate import __version__
+
 LANGUAGES = sorted(name.split("/")[0] for name in EXERCISES)
 FAILED = 'step "tests" failed with exit code 1'
+PYTHON_FAILED = (
+    "leap_test.py::LeapTest::test_century (leap_test.py:11): AssertionError: None is not False (and 2 more)"
+)
 
 
 def test_the_stub_first_and_then_the_solution(place: Place) -> None:
@@ -20,11 +26,11 @@ def test_the_stub_first_and_then_the_solution(place: Place) -> None:
     with model_server(stub_first) as model:
         done = place.bench(model.url, *COMMANDS, "--parallel", "3")
     assert done.returncode == 0, done.stderr
-    named = "leap_test.py::LeapTest::test_century (leap_test.py:11): AssertionError: None is not False"
-    reasons = {name: f"{named} (and 2 more)" if "python" in name else FAILED for name in EXERCISES}
+    reasons = {name: PYTHON_FAILED if "python" in name else FAILED for name in EXERCISES}
     failed = [f"Failed Try1: {reasons[name]}\t{name}" for name in EXERCISES]
     finished = [f"Finished Try2\t{name}" for name in EXERCISES]
-    assert sorted(done.stdout.splitlines()) == sorted([*failed, *finished])
+    lines = [line for pair in zip(failed, finished, strict=True) for line in pair]
+    assert done.stdout.splitlines() == sorted(lines, key=lambda line: line.split("\t")[1])
     found = place.results()
     assert [result["name"] for result in found] == sorted(EXERCISES)
     assert [result["language"] for result in found] == LANGUAGES
@@ -36,6 +42,54 @@ def test_the_stub_first_and_then_the_solution(place: Place) -> None:
     assert "Passed within 2 tries: 100.0% (6 of 6;" in done.stderr
     assert "[6/6] " in done.stderr
     assert place.left_in_tmp() == []
+    kept = place.out / "details" / "python/exercises/practice/leap"
+    assert sorted(file.name for file in kept.iterdir()) == ["changes.diff", "try-1.log", "try-2.log"]
+    assert "+    return year % 4 == 0" in (kept / "changes.diff").read_text()
+    assert "test_fourth_century" in (kept / "try-1.log").read_text()
+    page = (place.out / "report.html").read_text()
+    assert page.count('aria-expanded="false"') == len(EXERCISES)
+    assert "<h3>Try 1: leap_test.py::LeapTest::test_century (leap_test.py:11)" in page
+    (run,) = json.loads((place.out / "settings.json").read_text())["runs"]
+    assert [run["version"], run["exercises_commit"]] == [__version__, ""]
+    for fact in (run["started"][:16].replace("T", " "), f"{__version__}", model.url, run["machine"]):
+        assert fact in page
+
+
+def test_what_is_kept_of_long_output_is_bounded(place: Place) -> None:
+    write_exercises(place.exercises, ["go/exercises/practice/leap"])
+    noisy = "go=seq 200000; sh leap_test.go"
+
+    def write_much(asked: Asked) -> Calls:
+        return [("write_file", {"path": "leap.go", "content": "x\n" * 100_000}), DONE]
+
+    with model_server(write_much) as model:
+        place.bench(model.url, "--command", noisy, "--tries", "1")
+    kept = place.out / "details" / "go/exercises/practice/leap"
+    diff, output = ((kept / name).read_text() for name in ("changes.diff", "try-1.log"))
+    assert 10_000 < len(diff) <= 20_000
+    assert 4_000 < len(output) <= 8_000
+    assert "2000 is a leap year" in output  # the end, where runners say what failed
+    assert "cut here" in diff
+
+
+def test_lines_do_not_wait_for_ever_for_one_that_is_interrupted(place: Place) -> None:
+    """The first exercise hangs, so the second one's line waits for it, until somebody stops the run."""
+    names = write_many(place, 2)
+    with model_server(solve_any) as model:
+
+        def hold_the_first(asked: Asked) -> Calls:
+            if asked.solution == "leap0.go":
+                held.wait()
+            return solve_any(asked)
+
+        held = threading.Event()
+        model.behaviour = hold_the_first
+        process = place.start(model.url, *QUICK, "--parallel", "2")
+        until(lambda: [result["name"] for result in place.results()] == names[1:])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        held.set()
+    assert (process.returncode, out) == (130, "Finished Try1\tset-1\n"), err
 
 
 def test_what_the_model_sees(place: Place) -> None:
@@ -236,7 +290,7 @@ def test_ctrl_c_and_going_on(place: Place) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         assert (process.returncode, out) == (130, ""), err
-        assert "the same command goes on" in err
+        assert "run the same command again to continue" in err
         assert "Traceback" not in err
         assert place.left_in_tmp() == []
         model.gate.set()
@@ -289,7 +343,7 @@ def test_two_processes_do_not_share_a_folder(place: Place) -> None:
 
 
 def test_how_many_run_at_once_makes_no_difference(tmp_path: Path) -> None:
-    files = []
+    files, lines = [], []
     for parallel in (1, 4):
         (own := tmp_path / str(parallel)).mkdir()
         place = Place(own)
@@ -299,7 +353,29 @@ def test_how_many_run_at_once_makes_no_difference(tmp_path: Path) -> None:
         assert done.returncode == 0
         assert (place.out / "results.jsonl").read_bytes().count(b"\n") == len(EXERCISES)
         files.append(place.untimed())
+        lines.append(done.stdout)
     assert files[0] == files[1]
+    assert lines[0] == lines[1]
+
+
+def test_what_differs_from_run_to_run_is_in_no_result(tmp_path: Path) -> None:
+    """The message of the test names an object, and a file of the folder in which the exercise is."""
+    said = []
+    test = (
+        "from leap import leap_year\n\n\ndef test_it():\n    raise ValueError(f'{object()} in {__file__}')\n"
+    )
+    for number in range(2):
+        (own := tmp_path / str(number)).mkdir()
+        place = Place(own)
+        files = EXERCISES["python/exercises/practice/leap"]._replace(test_text=test)
+        write_exercise(place.exercises / "leap", files)
+        with model_server(solve) as model:
+            said.append(place.bench(model.url, "--tries", "1").stdout)
+    assert said[0] == said[1]
+    assert said[0] == (
+        "Failed Try1: leap_test.py::test_it (leap_test.py:5): ValueError: <object object at 0x...> in"
+        " ./leap_test.py\tleap\n"
+    )
 
 
 # What is wrong with the environment.
@@ -525,6 +601,15 @@ def test_comparing_two_runs_and_writing_the_page_again(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "2 exercises in both: openai/m solved 2, openai/weak solved 0."
     assert "p = 0.5. These are too few to tell" in done.stdout
+    assert done.stdout.splitlines()[-1] == "Page: other/compare.html"
+    page = (place.root / "other" / "compare.html").read_text()
+    assert "<h2>Solved by one run only: 2</h2>" in page
+    assert "2 of 2; 95% interval 34.2% to 100.0%" in page
+    assert page.count("<dt>Date</dt>") == 2
+    assert "<h3>Diff, A</h3>" in page
+    elsewhere = place.headgate("bench", "compare", "out", "other", "--to", "nosuch/page.html")
+    assert elsewhere.returncode == 2
+    assert elsewhere.stderr.endswith("nosuch/page.html cannot be written: there is no folder nosuch.\n")
     first = (place.out / "report.html").read_bytes()
     (place.out / "report.html").unlink()
     again = place.headgate("bench", "page", "out")
@@ -538,4 +623,4 @@ def test_comparing_two_runs_and_writing_the_page_again(place: Place) -> None:
     (place.root / "bad.jsonl").write_text(json.dumps({"name": "x"}) + "\n")
     bad = place.headgate("bench", "page", "bad.jsonl")
     assert bad.returncode == 2
-    assert "bad.jsonl, line 1 is no result of headgate bench" in bad.stderr
+    assert "bad.jsonl, line 1 is not a result of headgate bench" in bad.stderr

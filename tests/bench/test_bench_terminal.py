@@ -40,5 +40,5 @@ def test_a_table_beside_the_lines(place: Place) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert "0 of 2 · 00:0" in text
     assert re.search(r"go/exercises/practice/leap  try 1 +0 requests  00:0\d", text)
-    assert "Finished Try2\tgo/exercises/practice/leap\r\n" in text
+    assert "\ngo/exercises/practice/leap: Finished Try2\r\n" in text
     assert "Passed within 2 tries: 100.0% (2 of 2;" in text

@@ -1,12 +1,16 @@
 """Results: the file, what they add up to, how two runs compare, and how many tries a flow has."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from headgate.bench.compare import compare_results, render_comparison
+from headgate.bench.facts import RunFacts, observe_facts
 from headgate.bench.results import ExerciseResult, ResultFile, Timing, Tokens, TryResult, read_results
-from headgate.bench.statistics import mcnemar_exact, quantile, wilson_interval
+from headgate.bench.settings import RunSettings, keep_settings, read_settings
+from headgate.bench.statistics import mcnemar_exact, newcombe_interval, quantile, wilson_interval
 from headgate.bench.summary import render_summary, summarise
 from headgate.bench.tries import with_tries
 from headgate.config.flows import FlowNames, builtin_flows, load_flow
@@ -68,7 +72,7 @@ def test_a_line_that_is_no_result(tmp_path: Path, line: bytes) -> None:
     file.add(result("a", 1))
     with file.path.open("ab") as end:
         end.write(line)
-    with pytest.raises(ConfigError, match="line 2 is no result of headgate bench"):
+    with pytest.raises(ConfigError, match="line 2 is not a result of headgate bench"):
         file.load()
 
 
@@ -90,7 +94,7 @@ def test_the_summary() -> None:
         result("e", None, "no go"),
     ]
     lines = list(render_summary(summarise(found, 2)))
-    assert lines[0].startswith("Passed in the first try: 25.0% (1 of 4; 95 % interval 4.6% to 69.9%)")
+    assert lines[0].startswith("Passed in the first try: 25.0% (1 of 4; 95% interval 4.6% to 69.9%)")
     assert lines[1].startswith("Passed within 2 tries: 50.0% (2 of 4;")
     assert "  go        0 of 1    0.0%, 0.0%" in lines
     assert "  python    2 of 3    33.3%, 66.7%" in lines
@@ -152,6 +156,66 @@ def test_comparing() -> None:
     assert "Left out, because only one run has judged them: 1." in compared("+?", "++")
     assert compared("", "") == ["The two runs have no exercise in common that both have judged."]
     assert ", and 10 more)." in compared("+" * 50, "-" * 50)[2]
+
+
+def test_the_interval_of_a_difference() -> None:
+    """The first is an example of Newcombe's paper; the others are its edges."""
+    assert newcombe_interval(36, 12, 2, 0) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+    low, high = newcombe_interval(0, 0, 0, 50)
+    assert low == -high
+    assert newcombe_interval(0, 0, 0, 0) == (-1.0, 1.0)
+    assert newcombe_interval(4, 2, 3, 1) == pytest.approx(
+        [-end for end in newcombe_interval(4, 3, 2, 1)[::-1]]
+    )
+
+
+# Where they were made.
+
+
+OLD = RunSettings(
+    exercises="set",
+    model="openai/m",
+    base_url="",
+    tries=2,
+    timeout=None,
+    commands={},
+    flow="bench",
+    flow_text="",
+    config_text="",
+)
+
+
+def test_settings_without_facts_still_count(tmp_path: Path) -> None:
+    """Those of an older version: they can be read, and gone on from."""
+    written = OLD.model_dump(mode="json", exclude={"runs"})
+    (tmp_path / "settings.json").write_text(json.dumps(written))
+    assert read_settings(tmp_path) == OLD
+    facts = RunFacts(started="2026-01-02T03:04:05+00:00", version="9", machine="one")
+    keep_settings(tmp_path, OLD, facts)
+    keep_settings(tmp_path, OLD, facts)
+    assert read_settings(tmp_path) == OLD.model_copy(update={"runs": (facts, facts)})
+
+
+def test_the_commit_of_exercises(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        own = ["-c", "user.name=n", "-c", "user.email=e@x"]
+        done = subprocess.run(
+            ["git", "-C", tmp_path, *own, *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "task.txt").write_text("one\n")
+    git("init", "-q")
+    assert observe_facts(tmp_path / "set", 0).exercises_commit == ""
+    git("add", "set")
+    git("commit", "-qm", "set")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    git("commit", "-qm", "other", "--allow-empty")
+    assert observe_facts(tmp_path / "set", 0).exercises_commit == commit
+    (tmp_path / "set" / "task.txt").write_text("two\n")
+    found = observe_facts(tmp_path / "set", 0)
+    assert (found.exercises_commit, found.started) == (f"{commit} with changes", "1970-01-01T00:00:00+00:00")
 
 
 # How often a flow runs the tests.

@@ -21,7 +21,7 @@ async def test_nothing_is_configured(tmp_path: Path) -> None:
     assert finding is not None
     assert (finding.status, finding.detail) == (
         "note",
-        "off, although the flow here can use it: tasks go on without it",
+        "off, although the flow here can use it: tasks continue without it",
     )
 
 

@@ -47,7 +47,7 @@ def test_undo_takes_back_a_task_and_keeps_what_overlaps(repo: Path) -> None:
         terminal.send("/undo")
         terminal.wait_for("This repository has no tasks yet")
         terminal.send("Write new.txt")
-        terminal.wait_for("1 file: new.txt +1 -0", "/undo takes them back.")
+        terminal.wait_for("1 file: new.txt +1 -0", "/undo undoes them.")
         (repo / "new.txt").write_text("mine\n")
         terminal.send("/undo")
         terminal.wait_for("Nothing was changed: the changes of task t1 no longer fit")
@@ -57,7 +57,7 @@ def test_undo_takes_back_a_task_and_keeps_what_overlaps(repo: Path) -> None:
         terminal.wait_for("Task t1 was undone: new.txt.")
         terminal.wait_for_prompt()
         terminal.send("/undo")
-        terminal.wait_for("there is nothing to undo")
+        terminal.wait_for("nothing to undo")
     assert not (repo / "new.txt").exists()
 
 
@@ -416,7 +416,7 @@ def test_a_server_that_is_down_is_one_sentence(repo: Path) -> None:
 def test_options_of_a_command_stand_behind_it(repo: Path, option: list[str]) -> None:
     done = headgate(repo, *option, "tasks")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"Put {option[0]} behind the command: headgate tasks {option[0]} ..." in done.stderr
+    assert f"Put {option[0]} after the command: headgate tasks {option[0]} ..." in done.stderr
 
 
 def test_without_a_terminal_there_is_help(repo: Path) -> None:

@@ -205,7 +205,7 @@ CHANGED = {"files_changed": ("a.py", "b.py"), "diffstat": ("a.py: +10 -2", "b.py
             [
                 "STUCK: It went round in circles.",
                 "No file was changed.",
-                "/show says what was tried. What you type next goes on from here.",
+                "/show says what was tried. What you type next continues from here.",
             ],
         ),
         ({"state": "CANCELLED", "model": ""}, ["CANCELLED: it had not started.", "No file was changed."]),

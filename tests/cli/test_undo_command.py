@@ -30,7 +30,7 @@ def test_the_latest_task_is_undone_and_said_to_be(changed: Path) -> None:
         0,
         [
             "Task t1 was undone: a.txt, made/new.txt.",
-            "headgate diff t1 | git apply brings the changes back.",
+            "headgate diff t1 | git apply restores the changes.",
         ],
     )
     assert (changed / "a.txt").read_text() == "one\ntwo\nthree\n"

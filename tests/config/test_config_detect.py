@@ -169,7 +169,7 @@ def test_several_kinds_are_all_listed(tmp_path: Path) -> None:
 
 def test_nothing_known_is_said(tmp_path: Path) -> None:
     assert detect_project(tmp_path) == Detection(
-        hints=("No known kind of project was found: write the commands that verify it yourself.",)
+        hints=("No known kind of project was found: add the commands that check it to agent.yaml.",)
     )
 
 
@@ -179,7 +179,7 @@ def test_a_project_without_tests_is_said(tmp_path: Path) -> None:
         kinds=(ProjectKind("Python", "pyproject.toml"),),
         hints=(
             "Python: no test files were found.",
-            "No tests were found: write the commands that verify the project yourself.",
+            "No tests were found: add the commands that check the project to agent.yaml.",
         ),
     )
 

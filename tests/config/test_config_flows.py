@@ -274,7 +274,7 @@ def test_a_part_of_a_flow_may_carry_out_a_plan_that_another_part_writes(tmp_path
 
 def test_only_a_planner_executes(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text("stages:\n- id: a\n  tools: {allow: [read, execute]}\n")
-    with pytest.raises(ConfigError, match="my.yaml, line 3: execute needs a stage of the kind planner"):
+    with pytest.raises(ConfigError, match=r"my\.yaml, line 3: execute needs a stage of the kind planner"):
         load_flow("my.yaml", tmp_path, FlowNames(SPECS, CHECK_SPECS))
 
 

@@ -21,7 +21,7 @@ def load(folder: Path, agent: str, user: str = "") -> Config:
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
-        ("sandbox: off", '"sandbox: off" takes protection away'),
+        ("sandbox: off", '"sandbox: off" removes protection'),
         ("shell_env: [GITHUB_TOKEN]", '"shell_env" passes GITHUB_TOKEN to commands'),
         ("commands: {network: true}", '"commands.network" gives commands the network'),
         ("commands: {read: [~/private]}", '"commands.read" opens ~/private to commands'),

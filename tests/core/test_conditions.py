@@ -76,7 +76,7 @@ def test_what_a_condition_comes_to(when: str, expected: bool) -> None:
     [
         ("results.look.count >", "cannot be read at column 21: "),
         ("count > 2", 'unknown name "count": there are `STAGE.passed`, `results.STAGE.FIELD` and'),
-        ("len(results) > 2", "`results` alone is no value: write `results.NAME` (column 5)"),
+        ("len(results) > 2", "`results` alone is not a value: write `results.NAME` (column 5)"),
         ("results.look() == 1", "only comparisons, and, or, not, in, len() and plain values are allowed"),
         ("results.look.count + 1 > 2", "only comparisons"),
         ("[x for x in results.look.items]", "only comparisons"),

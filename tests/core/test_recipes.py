@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
         (
             {"stages": [{"id": "a", "foreach": "plan"}]},
             ("stages", 0, "foreach"),
-            "a step of a recipe cannot stand for each plan: leave `foreach` out",
+            "a step of a recipe cannot be repeated for each plan: leave `foreach` out",
         ),
     ],
 )

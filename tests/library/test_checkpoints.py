@@ -102,11 +102,11 @@ async def test_a_file_is_written_whole_and_its_backup_counts_if_it_is_damaged(tm
     text = path.read_bytes()
     path.write_bytes(text.replace(b"Sea.", b"See."))
     restored = restore_flow(path, FLOW)
-    assert "is damaged. The run goes on from" in restored.note
+    assert "is damaged. The run continues from" in restored.note
     result = await restored.run(model=rest_of_script(restored))
     assert result["c"].note.summary == "Sea."
     path.unlink()
-    assert "is gone. The run goes on from" in restore_flow(path, FLOW).note
+    assert "is gone. The run continues from" in restore_flow(path, FLOW).note
 
 
 async def test_what_a_checkpoint_refuses(tmp_path: Path) -> None:
@@ -281,5 +281,5 @@ async def test_what_somebody_else_has_written_is_refused_in_a_sentence(number: i
 
 
 async def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere is no folder"):
+    with pytest.raises(ConfigError, match="nowhere is not a folder"):
         start_flow(FLOW, model=script([]), workspace=tmp_path / "nowhere")

@@ -270,7 +270,7 @@ def test_ended_tasks_are_compacted_and_every_call_keeps_its_answer() -> None:
     ("stages", "said"),
     [
         ([Stage(id="list", kind="drive")], "a group needs at least one stage"),
-        ([Stage(id="a", kind="driven")], "driven stages stand in a stage of the kind drive"),
+        ([Stage(id="a", kind="driven")], "driven stages belong in a stage of the kind drive"),
         (
             [Stage(id="list", kind="drive", stages=[Stage(id="a")], max_parallel=2)],
             "max_parallel has no effect in a stage of the kind drive",

@@ -67,7 +67,7 @@ def test_a_flow_file_names_tools_of_every_stage(tmp_path: Path) -> None:
         ("stages: [{id: a, accept: 'os:sep'}]", "must be a function, not '/'"),
         ("stages: [{id: a, when: 'code:os:sep'}]", "must be a function, not '/'"),
         ("stages: [{id: g, stages: [{id: a}]}, {id: a}]", 'two stages have the id "a"'),
-        ("stages: [{id: a, output_schema: {type: nothing}}]", "output_schema is no JSON Schema"),
+        ("stages: [{id: a, output_schema: {type: nothing}}]", "output_schema is not a JSON Schema"),
     ],
 )
 def test_mistakes_are_told_when_the_file_is_loaded(tmp_path: Path, text: str, said: str) -> None:

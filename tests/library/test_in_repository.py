@@ -164,7 +164,9 @@ async def test_a_checkpoint_of_a_task_needs_its_repository(repo: Path, tmp_path:
     crash(repo, saved)
     restored = restore_flow(saved)
     other = tmp_path / "other"
-    with pytest.raises(ConfigError, match=f"is a task in the repository {repo}: it cannot go on in {other}"):
+    with pytest.raises(
+        ConfigError, match=f"is a task in the repository {repo}: it cannot continue in {other}"
+    ):
         restored.start(model=script(), repo=other)
     with pytest.raises(ConfigError, match="leave `log` out"):
         restored.start(model=script(), log=tmp_path / "log.jsonl")

@@ -84,7 +84,7 @@ async def test_a_byte_that_has_changed_is_found(
 async def test_a_log_that_exists_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     await run_logged(log)
-    with pytest.raises(ConfigError, match=r"log.jsonl exists: choose another name, or go on with it by Flow"):
+    with pytest.raises(ConfigError, match=r"log.jsonl exists: choose another name, or continue it with Flow"):
         start_flow(FLOW, model=script(REPLIES), log=log)
 
 

@@ -64,7 +64,7 @@ def run(what: Any = None, **more: Any) -> FlowResult:
         (lambda: run(checkpoint="a.jsonl"), "`checkpoint` must be a Checkpoint, not 'a.jsonl'."),
         (lambda: run(stage(model="cheap")), 'A stage names the model "cheap", which `models` does not have'),
         (lambda: run(stage(variables={"A": object()})), "variables and metadata must be plain data"),
-        (lambda: run(workspace="/nowhere"), "The workspace /nowhere is no folder: create it first."),
+        (lambda: run(workspace="/nowhere"), "The workspace /nowhere is not a folder: create it first."),
         (lambda: run(repo="/nowhere"), '/nowhere is not in a git repository: run "git init" there'),
         (lambda: start_flow(flow()), "call start_flow in a coroutine, or use run_flow_sync."),
     ],
@@ -111,7 +111,7 @@ def test_what_cannot_be_saved_is_one_line_in_the_log(
 def test_a_module_that_cannot_be_imported_is_named_with_its_stage(tmp_path: Path) -> None:
     path = tmp_path / "flow.yaml"
     for reference, said in {
-        "json.nothing": "json.nothing is no import path: write package.module:name.",
+        "json.nothing": "json.nothing is not an import path: write package.module:name.",
         "json:nothing": "json:nothing cannot be imported: module 'json' has no attribute 'nothing'.",
         "os:sep": "accept must be a function, not '/'.",
     }.items():

@@ -82,11 +82,11 @@ def test_what_a_schema_cannot_refer_to(tmp_path: Path) -> None:
     elsewhere.write_text('{"type": "integer"}')
     for address in (elsewhere.as_uri(), "http://127.0.0.1:9/schema.json", "schema.json", "other:schema"):
         with pytest.raises(
-            ConfigError, match=r'stage "a": output_schema is no JSON Schema: .*(fetched|other)'
+            ConfigError, match=r'stage "a": output_schema is not a JSON Schema: .*(fetched|other)'
         ):
             Flow(name="f", stages=[Stage(id="a", output_schema={"$ref": address})])
 
 
 def test_a_pattern_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(ConfigError, match="no JSON Schema: missing"):
+    with pytest.raises(ConfigError, match="not a JSON Schema: missing"):
         Flow(name="f", stages=[Stage(id="a", output_schema={"type": "string", "pattern": "("})])

@@ -175,7 +175,7 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", needs=["x"])], "x"),
         ([Stage(id="a"), Stage(id="a")], 'there are two stages with the id "a"'),
         ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
-        ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
+        ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is not a JSON Schema"),
         ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
         (
             [Stage(id="a", output_schema="papers:Sources")],

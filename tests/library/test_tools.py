@@ -119,7 +119,7 @@ def test_whatever_can_be_called_is_a_tool(
         (lambda: tool(name="a" * 65)(add), "at most 64 characters"),
         (lambda: tool(category="other")(add), 'cannot have the category "other": use read, write'),  # type: ignore[call-overload]
         (lambda: tool(timeout=0)(add), "a number of seconds above 0, not 0"),
-        (lambda: "add", "'add' is no tool: give a function"),
+        (lambda: "add", "'add' is not a tool: give a function"),
         (lambda: Greeter.greet_again, "Greeter.greet_again is a method: give it from an object"),
         (lambda: print, "the parameter *args, which cannot be given by name"),
         (lambda: dict, "The parameters of the tool dict are not known"),
@@ -141,7 +141,7 @@ def test_a_parameter_that_json_cannot_have() -> None:
         return number
 
     for function in (read, half):
-        said = f"The tool {function.__name__} has a parameter whose type is no JSON: [^\n]*$"
+        said = f"The tool {function.__name__} has a parameter whose type JSON cannot hold: [^\n]*$"
         with pytest.raises(ConfigError, match=said):
             Flow(name="f", stages=[Stage(id="one", tools=[function])])
 

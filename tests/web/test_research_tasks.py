@@ -127,7 +127,7 @@ async def test_a_skill_is_built_although_the_backend_does_not_work(
     steps = [executing("skill_build"), searching("canals"), {"calls": [SKILL]}]
     report, (told,) = await run(tmp_path, config, *steps, agent=PLANNED)
     assert "- research skipped: Handed back: The search failed: SearXNG at" in told
-    assert "Warning: skill_build went on without its step research: The search failed" in report.summary
+    assert "Warning: skill_build continued without its step research: The search failed" in report.summary
     assert report.state == "SUCCESS"
 
 

@@ -24,6 +24,10 @@ class Comparison:
     """Exercises that only one of the runs has judged."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted((*self.both, *self.only_first, *self.only_second, *self.neither)))
+
+    @property
     def total(self) -> int:
         return len(self.both) + len(self.only_first) + len(self.only_second) + len(self.neither)
 
@@ -64,7 +68,7 @@ def render_comparison(found: Comparison, first: str, second: str) -> Iterator[st
     yield from _named(f"Only by {second}", found.only_second)
     if found.left_out:
         yield f"Left out, because only one run has judged them: {found.left_out}."
-    yield _conclude(found, first, second)
+    yield conclude(found, first, second)
 
 
 def _named(words: str, names: Sequence[str]) -> Iterator[str]:
@@ -73,7 +77,8 @@ def _named(words: str, names: Sequence[str]) -> Iterator[str]:
     yield f"{words}: {len(names)}{f' ({listed}{more})' if names else ''}."
 
 
-def _conclude(found: Comparison, first: str, second: str) -> str:
+def conclude(found: Comparison, first: str, second: str) -> str:
+    """Whether one of the two is better, in a sentence or two."""
     different = len(found.only_first) + len(found.only_second)
     if not different:
         return "Both solved the same exercises."

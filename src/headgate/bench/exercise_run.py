@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headgate.bench.evidence import Evidence, make_evidence
 from headgate.bench.exercises import Exercise
 from headgate.bench.languages import find_toolchain, python_command
 from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
@@ -17,7 +18,7 @@ from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
 from headgate.config import Config, Loaded, flow_from_config, load_config
 from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettings, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
-from headgate.errors import HeadgateError
+from headgate.errors import ConfigError, HeadgateError
 from headgate.patterns import regex
 from headgate.process import uninterrupted
 from headgate.protect import Boundaries
@@ -72,6 +73,8 @@ class ExerciseRun:
     """The folder of all exercises."""
     on_event: Callable[[Event], None] = lambda event: None
     now: Callable[[], float] = time.time
+    evidence: Evidence = field(default_factory=Evidence)
+    """What there is to look at when it has ended."""
 
     async def run(self) -> ExerciseResult:
         """Runs it to its end. What goes wrong with the environment is part of the result."""
@@ -146,9 +149,22 @@ class ExerciseRun:
         engine = Engine.open(work.repo, loaded, bus, parts=FlowParts(flow=flow))
         try:
             options = Options(protect_tests="all", model=self.terms.model, base_url=self.terms.base_url)
-            return await engine.run(engine.submit(self.exercise.text, Constraints(), options))
+            task = engine.submit(self.exercise.text, Constraints(), options)
+            report = await engine.run(task)
+            self.evidence = await asyncio.to_thread(self._collect, engine, task.id, recorder)
+            return report
         finally:
             engine.store.close()
+
+    def _collect(self, engine: Engine, task: str, recorder: TryRecorder) -> Evidence:
+        """The diff of the task and the output of its tests."""
+        try:
+            diff = engine.diff(task)
+        except ConfigError:
+            diff = b""  # it ended before it could change anything
+        runs = (one.run_id for one in recorder.tries[: self.terms.tries])
+        logs = tuple(engine.folder.runs / run_id / "combined.log" for run_id in runs if run_id)
+        return make_evidence(diff, logs, str(engine.repo))
 
     def _configure(self, work: WorkFolder) -> Loaded:
         """The configuration of the task. What the rules of a benchmark are is not for it to say."""

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from html import escape
-from importlib.resources import files
 
+from headgate.bench.evidence import Evidence
+from headgate.bench.exercise_rows import ReadEvidence, exercise_table
+from headgate.bench.page_parts import document, run_facts, short, tile
 from headgate.bench.plots import axis_steps, histogram, rate_bar, share_bar
-from headgate.bench.results import ExerciseResult
 from headgate.bench.settings import RunSettings
 from headgate.bench.statistics import quantile
 from headgate.bench.summary import Summary, say_seconds
 
-_COLUMNS = ("Exercise", "Language", "Result", "Requests", "Sent", "Generated", "Seconds", "Why")
-_NUMBERS = frozenset({"Requests", "Sent", "Generated", "Seconds"})
 
-
-def render_page(summary: Summary, settings: RunSettings | None = None) -> str:
+def render_page(
+    summary: Summary,
+    settings: RunSettings | None = None,
+    evidence: ReadEvidence = lambda result: Evidence(),
+) -> str:
     """The page. Without the settings of the run it does not say which model it was."""
     parts = [*_head(summary, settings)]
     if summary.judged:
@@ -22,29 +24,17 @@ def render_page(summary: Summary, settings: RunSettings | None = None) -> str:
     if summary.problems:
         parts += _problems(summary)
     if summary.results:
-        parts += _table(summary)
-    own = files("headgate.bench")
-    style, script = (own.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    title = escape(_title(settings))
-    return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n<body>\n"
-        + "\n".join(parts)
-        + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def _title(settings: RunSettings | None) -> str:
-    return f"Benchmark: {settings.model}" if settings and settings.model else "Benchmark"
+        parts += exercise_table(summary.results, evidence)
+    title = f"Benchmark: {settings.model}" if settings and settings.model else "Benchmark"
+    return document(title, parts)
 
 
 def _head(summary: Summary, settings: RunSettings | None) -> Iterator[str]:
     count, tries = len(summary.results), summary.tries
     facts = [f"{count} exercise{'' if count == 1 else 's'}", f"{tries} tr{'y' if tries == 1 else 'ies'} each"]
     facts += [f"flow {settings.flow}"] if settings else []
-    yield f"<h1>{escape(_title(settings))}</h1>"
     yield f'<p class="soft">{escape(" · ".join(facts))}</p>'
+    yield from run_facts(settings, summary.results)
     if not count:
         yield "<p>No exercise has a result yet.</p>"
     else:
@@ -58,27 +48,19 @@ def _tiles(summary: Summary) -> Iterator[str]:
         low, high = rate.interval
         title = f"Passed within {number} tries" if number > 1 else "Passed in the first try"
         shown = f"{rate.share:.1%}" if rate.total else "–"
-        told = f"{rate.passed} of {rate.total}; 95 % interval {low:.1%} to {high:.1%}"
-        yield _tile(title, shown, told if rate.total else "nothing was judged")
+        told = f"{rate.passed} of {rate.total}; 95% interval {low:.1%} to {high:.1%}"
+        yield tile(title, shown, told if rate.total else "nothing was judged")
     tokens, seconds = summary.tokens, summary.seconds
-    yield _tile(
+    yield tile(
         "Tokens",
-        f"{_short(tokens.sent + tokens.generated)}",
+        f"{short(tokens.sent + tokens.generated)}",
         f"{tokens.sent:,} sent, {tokens.cached:,} of them cached; {tokens.generated:,} generated",
     )
-    yield _tile(
-        "Time of all exercises",
-        say_seconds(sum(seconds)),
-        f"median {say_seconds(quantile(seconds, 0.5))}, 9 of 10 below {say_seconds(quantile(seconds, 0.9))}",
-    )
+    median, most = (say_seconds(quantile(seconds, share)) for share in (0.5, 0.9))
+    yield tile("Total time", say_seconds(sum(seconds)), f"median {median}, 90th percentile {most}")
     if summary.cost:
-        yield _tile("Cost", f"{summary.cost:.2f}", "by the prices in the configuration")
+        yield tile("Cost", f"{summary.cost:.2f}", "by the prices in the configuration")
     yield "</div>"
-
-
-def _tile(title: str, figure: str, told: str) -> str:
-    told = f'<span class="soft">{escape(told)}</span>'
-    return f'<div class="tile">{escape(title)}<b>{escape(figure)}</b>{told}</div>'
 
 
 def _languages(summary: Summary) -> Iterator[str]:
@@ -89,7 +71,7 @@ def _languages(summary: Summary) -> Iterator[str]:
         f'<span><i style="background:var(--try{number})"></i>{key}</span>'
         for number, key in enumerate(keys, 1)
     )
-    yield f'<p class="soft key">{colours}<span>line: 95 % interval</span></p>'
+    yield f'<p class="soft key">{colours}<span>line: 95% interval</span></p>'
     yield '<div class="rows">'
     named: list[str | None] = list(summary.languages) if len(summary.languages) > 1 else []
     for language in (*named, None):
@@ -113,10 +95,10 @@ def _spread(summary: Summary) -> Iterator[str]:
         ("Seconds per exercise", list(summary.seconds), " s"),
     ):
         plot, most, highest = histogram(values)
-        steps = "".join(f"<span>{_short(step)}{unit}</span>" for step in axis_steps(most))
+        steps = "".join(f"<span>{short(step)}{unit}</span>" for step in axis_steps(most))
         told = (
-            f"median {_short(quantile(values, 0.5))}{unit}, most {_short(max(values))}{unit};"
-            f" the highest bar is {highest} exercise{'' if highest == 1 else 's'}"
+            f"median {short(quantile(values, 0.5))}{unit}, most {short(max(values))}{unit};"
+            f" tallest bar: {highest}"
         )
         yield f'<div><h2>{title}</h2>{plot}<div class="axis">{steps}</div><p class="soft">{told}</p></div>'
     yield "</div>"
@@ -144,45 +126,3 @@ def _problems(summary: Summary) -> Iterator[str]:
         named = escape(", ".join(names))
         yield f'<li><span class="problem">{escape(problem)}:</span> <span class="soft">{named}</span></li>'
     yield "</ul>"
-
-
-def _table(summary: Summary) -> Iterator[str]:
-    yield '<h2>Exercises</h2><div class="scroll"><table><thead><tr>'
-    for column in _COLUMNS:
-        number = ' class="number"' if column in _NUMBERS else ""
-        yield f'<th{number} scope="col"><button type="button">{column}</button></th>'
-    yield "</tr></thead><tbody>"
-    yield from map(_row, summary.results)
-    yield "</tbody></table></div>"
-
-
-def _row(result: ExerciseResult) -> str:
-    if not result.judged:
-        shown, key, why = "not judged", 98, result.problem
-    elif result.passed is None:
-        shown, key, why = (
-            "failed",
-            99,
-            next((one.reason for one in result.tries[::-1] if one.reason), result.reason),
-        )
-    else:
-        shown, key, why = f"try {result.passed}", result.passed, result.tries[0].reason or ""
-    kind = {98: "problem", 99: "failed"}.get(key, "passed")
-    figures = (result.requests, result.tokens.sent, result.tokens.generated)
-    numbers = "".join(f'<td class="number" data-key="{figure}">{figure:,}</td>' for figure in figures)
-    seconds = result.timing.seconds
-    name = escape(result.name).replace("/", "/<wbr>")  # a long one is broken between folders
-    return (
-        f'<tr><td class="name">{name}</td><td>{escape(result.language)}</td>'
-        f'<td class="{kind}" data-key="{key}">{shown}</td>{numbers}'
-        f'<td class="number" data-key="{seconds}">{seconds:.1f}</td>'
-        f'<td class="reason">{escape(why)}</td></tr>'
-    )
-
-
-def _short(value: float) -> str:
-    """A number of a few characters: `950`, `1.2k`, `3.4M`."""
-    for unit, letter in ((1_000_000, "M"), (1_000, "k")):
-        if value >= unit:
-            return f"{value / unit:.3g}{letter}"
-    return f"{value:.3g}"

@@ -9,7 +9,7 @@ _BARS = 24
 
 
 def rate_bar(rates: Sequence[PassRate]) -> str:
-    """A bar from 0 to 100 %: a piece for each try, and the interval of the last one."""
+    """A bar from 0 to 100%: a piece for each try, and the interval of the last one."""
     pieces: list[str] = []
     before = 0.0
     for number, rate in enumerate(rates, 1):
@@ -27,7 +27,7 @@ def rate_bar(rates: Sequence[PassRate]) -> str:
 
 
 def share_bar(share: float) -> str:
-    """A plain bar from 0 to 100 %."""
+    """A plain bar from 0 to 100%."""
     frame = '<rect class="frame" x="0" y="2" width="100" height="12"/>'
     return _svg(
         "0 0 100 16", "bar", f'{frame}<rect class="plain" x="0" y="2" width="{100 * share:.2f}" height="12"/>'

@@ -102,7 +102,9 @@ def _parse(whole: bytes, file: Path) -> list[ExerciseResult]:
         try:
             result = ExerciseResult.model_validate_json(line)
         except ValidationError:
-            raise ConfigError(f"{file}, line {number} is no result of headgate bench: remove it.") from None
+            raise ConfigError(
+                f"{file}, line {number} is not a result of headgate bench: remove it."
+            ) from None
         found[result.name] = result
     return [found[name] for name in sorted(found)]
 

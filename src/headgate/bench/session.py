@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headgate.bench.evidence import keep_evidence
 from headgate.bench.exercise_run import ExerciseRun, Terms
 from headgate.bench.exercises import Exercise
+from headgate.bench.facts import observe_facts
 from headgate.bench.results import RESULTS, ExerciseResult, ResultFile
 from headgate.bench.settings import RunSettings, describe_run, keep_settings
 from headgate.core import Event
@@ -67,7 +69,7 @@ class BenchRun:
         """
         settings = self.settings()
         with self._owned():
-            keep_settings(self.out, settings)
+            keep_settings(self.out, settings, observe_facts(self.folder, self.now()))
             file = ResultFile(self.out / RESULTS)
             file.load()
             done = {result.name for result in file.results if result.judged}
@@ -94,7 +96,8 @@ class BenchRun:
 
             run = ExerciseRun(exercise, self.terms, own, self.folder.resolve(), hear, self.now)
             result = await run.run()
-            file.add(result)  # first of all, so that nothing can come between
+            keep_evidence(self.out, exercise.name, run.evidence)
+            file.add(result)
             self.watcher.end(result)
             await uninterrupted(asyncio.to_thread(self._clear, own, exercise))
 

@@ -8,8 +8,9 @@ import orjson
 from pydantic import ValidationError
 
 from headgate.bench.exercise_run import Terms
+from headgate.bench.facts import RunFacts
 from headgate.bench.results import write_whole
-from headgate.config import write_flow
+from headgate.config import show_address, write_flow
 from headgate.core import Data
 from headgate.errors import ConfigError
 
@@ -44,6 +45,13 @@ class RunSettings(Data):
     """A digest of the flow itself."""
     config_text: str
     """A digest of the configuration."""
+    runs: tuple[RunFacts, ...] = ()
+    """When and where they were made: an entry for each command that added some. They do not depend on it."""
+
+    @property
+    def server(self) -> str:
+        """The address of the model server; empty if the provider's default or each exercise decides."""
+        return show_address(self.base_url)
 
 
 def describe_run(folder: Path, terms: Terms, *, needs_model: bool) -> RunSettings:
@@ -74,15 +82,18 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def keep_settings(out: Path, settings: RunSettings) -> None:
-    """Writes the settings of a new run; ConfigError if the results in the folder have other ones."""
+def keep_settings(out: Path, settings: RunSettings, facts: RunFacts) -> None:
+    """Writes the settings of a run; ConfigError if the results in the folder have other ones."""
     file = out / SETTINGS
-    if not file.exists():
-        write_whole(file, orjson.dumps(settings.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
-        return
-    known = read_settings(out)
+    known = read_settings(out) if file.exists() else settings
     if known is None:
         raise ConfigError(f"{file} cannot be read: use another --out.")
+    _check_same(known, settings, out)
+    kept = known.model_copy(update={"runs": (*known.runs, facts)})
+    write_whole(file, orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
+
+
+def _check_same(known: RunSettings, settings: RunSettings, out: Path) -> None:
     for name, words in _WORDS.items():
         before, now = getattr(known, name), getattr(settings, name)
         if before != now:

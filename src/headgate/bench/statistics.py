@@ -8,7 +8,7 @@ _Z = 1.959964
 
 
 def wilson_interval(passed: int, total: int) -> tuple[float, float]:
-    """Where a pass rate lies, with 95 % confidence, by Wilson's score; everywhere if nothing was tried."""
+    """Where a pass rate lies, with 95% confidence, by Wilson's score; everywhere if nothing was tried."""
     if not total:
         return 0.0, 1.0
     rate, square = passed / total, _Z * _Z
@@ -33,3 +33,35 @@ def quantile(values: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def newcombe_interval(both: int, only_first: int, only_second: int, neither: int) -> tuple[float, float]:
+    """Where the difference of two paired pass rates lies, first less second, with 95% confidence.
+
+    Newcombe's interval for paired proportions (1998, method 10), from the Wilson intervals of both rates.
+    """
+    total = both + only_first + only_second + neither
+    if not total:
+        return -1.0, 1.0
+    first, second = (both + only_first) / total, (both + only_second) / total
+    low_first, high_first = wilson_interval(both + only_first, total)
+    low_second, high_second = wilson_interval(both + only_second, total)
+    phi = _correlation(both, only_first, only_second, neither)
+    below = _join(first - low_first, high_second - second, phi)
+    above = _join(high_first - first, second - low_second, phi)
+    return first - second - below, first - second + above
+
+
+def _correlation(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """How far the two runs agree on which exercises are easy, corrected for continuity."""
+    margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
+    if not margins:
+        return 0.0
+    product: float = both * neither - only_first * only_second
+    if product > 0:
+        product = max(0.0, product - (both + only_first + only_second + neither) / 2)
+    return product / sqrt(margins)
+
+
+def _join(one: float, other: float, phi: float) -> float:
+    return sqrt(max(0.0, one * one - 2 * phi * one * other + other * other))

@@ -28,7 +28,7 @@ class PassRate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.share:.1%} ({self.passed} of {self.total}; 95 % interval {low:.1%} to {high:.1%})"
+        return f"{self.share:.1%} ({self.passed} of {self.total}; 95% interval {low:.1%} to {high:.1%})"
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,8 @@ class Try:
     """Why the model had to conclude in it, by slug."""
     seconds: float = 0.0
     """How long the tests took."""
+    run_id: str = ""
+    """The run of the tests; empty if the task ended before they could run."""
 
 
 @dataclass
@@ -92,8 +94,9 @@ class TryRecorder:
                 self._forced.append(reason)
             case VerifyFinished(asked=False, rewritten=()) as body:
                 seconds = sum(step.seconds for step in body.steps)
-                why = None if body.passed else self._say(body.sentence or "the tests failed")
-                self._add(Try(why, len(body.failing), tuple(dict.fromkeys(self._forced)), seconds))
+                forced = tuple(dict.fromkeys(self._forced))
+                why = None if body.passed else self._explain(body)
+                self._add(Try(why, len(body.failing), forced, seconds, body.run_id))
             case _:
                 pass
 
@@ -114,6 +117,12 @@ class TryRecorder:
     def _add(self, one: Try) -> None:
         self.tries.append(one)
         self._forced.clear()
+
+    def _explain(self, failed: VerifyFinished) -> str:
+        """The first failing test by name, or the step that failed."""
+        failing = tuple(map(self._say, failed.failing))
+        cleaned = failed.model_copy(update={"failing": failing, "reason": self._say(failed.reason)})
+        return cleaned.sentence or "the tests failed"
 
     def _say(self, reason: str) -> str:
         """A reason without what differs from run to run, or from machine to machine."""

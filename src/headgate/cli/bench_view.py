@@ -44,7 +44,7 @@ class _Running:
 
 @dataclass
 class BenchView(Watcher):
-    """Prints the tries of each exercise that has ended.
+    """Prints the tries of each exercise, in the order in which exercises start, however many run at once.
 
     On a terminal, standard error has a table with what runs now, the pass rates so far and the time that is
     probably left. Otherwise it has a line for each exercise.
@@ -53,6 +53,8 @@ class BenchView(Watcher):
     tries: int
     results: list[ExerciseResult] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
+    _unprinted: dict[str, ExerciseResult | None] = field(default_factory=dict)
+    """The exercises whose tries are not printed yet, in order; None while one runs."""
     _left: int = 0
     _known: int = 0
     _began: float = 0.0
@@ -75,6 +77,9 @@ class BenchView(Watcher):
         if self._footer:
             self._footer.wipe()
             self._footer = None
+        for result in filter(None, self._unprinted.values()):  # they waited for one that was interrupted
+            self._print(result)
+        self._unprinted.clear()
 
     def wipe(self) -> str:
         """The escape sequence that erases the table, for a process that is about to end."""
@@ -96,6 +101,7 @@ class BenchView(Watcher):
     def start(self, exercise: Exercise) -> None:
         """See Watcher."""
         self._running[exercise.name] = _Running(time.monotonic())
+        self._unprinted[exercise.name] = None
 
     def hear(self, exercise: Exercise, event: Event) -> None:
         """See Watcher."""
@@ -108,11 +114,18 @@ class BenchView(Watcher):
         self.results.append(result)
         if self._footer:
             self._footer.wipe()
-        for line in try_lines(result):
-            say(line)
+        self._unprinted[result.name] = result
+        while (first := next(iter(self._unprinted), None)) and (ended := self._unprinted[first]):
+            self._print(ended)
+            del self._unprinted[first]
         if self._footer is None:
             total = len(self.results) + self._left
             self.tell(f"[{len(self.results)}/{total}] {result.name}: {_say_result(result)}")
+
+    def _print(self, result: ExerciseResult) -> None:
+        name = printable(result.name)
+        for line in try_lines(result):
+            say(f"{name}: {line}" if sys.stdout.isatty() else f"{line}\t{name}")
 
     async def _tick(self) -> None:
         while True:
@@ -142,14 +155,10 @@ class BenchView(Watcher):
 
 
 def try_lines(result: ExerciseResult) -> list[str]:
-    """The lines of an exercise on standard output: the line of each try, a tab, and the exercise's name."""
-    name = printable(result.name)
+    """The result line of each try."""
     if not result.judged:
-        return [f"{try_line(1, f'environment: {result.problem}')}\t{name}"]
-    return [
-        f"{try_line(number, one.reason, one.final_turns)}\t{name}"
-        for number, one in enumerate(result.tries, 1)
-    ]
+        return [try_line(1, f"environment: {result.problem}")]
+    return [try_line(number, one.reason, one.final_turns) for number, one in enumerate(result.tries, 1)]
 
 
 def _say_result(result: ExerciseResult) -> str:

@@ -57,7 +57,7 @@ COMMANDS = {
     "cancel": CommandEntry("Work", "cancel", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "settle", "Write a proposal or a worktree's changes.", "apply_command"),
     "abort": CommandEntry("Work", "settle", "Discard a proposal, or a task's worktree.", "abort_command"),
-    "undo": CommandEntry("Work", "undo", "Take back what a task changed."),
+    "undo": CommandEntry("Work", "undo", "Undo a task's changes."),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "bench": CommandEntry("Work", "bench", "Run many exercises with a model and count what it solves."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
@@ -172,14 +172,14 @@ def cli(ctx: click.Context, /, **options: Any) -> int | None:
 
     The runtime, not the model, decides what is allowed, when work counts as done and when to stop.
 
-    Without a command, on a terminal, Headgate is interactive: type a task, follow it, steer it. The options
-    are for that; a command has its own, which stand behind its name.
+    Without a command, on a terminal, Headgate is interactive: type a task, follow it, steer it. These
+    options are for the interactive terminal. Options of a command follow its name.
     """
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if ctx.invoked_subcommand is not None:
         if given:
             command = f"{PROGRAM} {ctx.invoked_subcommand}"
-            raise click.UsageError(f"Put {given[0]} behind the command: {command} {given[0]} ...", ctx)
+            raise click.UsageError(f"Put {given[0]} after the command: {command} {given[0]} ...", ctx)
         return None
     if not is_interactive():
         if given:

@@ -9,7 +9,7 @@ from headgate.web import Research, find_trafilatura
 
 CHECK = "research"
 QUERY = "documentation"
-_OFF = "off, although the flow here can use it: tasks go on without it"
+_OFF = "off, although the flow here can use it: tasks continue without it"
 _CHOOSE = (
     "Set `research: {backend: searxng, url: ADDRESS}` or `{backend: ddgs}` in your own configuration file."
 )

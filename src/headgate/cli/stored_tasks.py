@@ -134,7 +134,7 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     if report.undone:
         told = f"Task {report.task_id} was undone: its changes are not in the working tree."
-        return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
+        return [*lines, told, f"headgate diff {report.task_id} | git apply restores them."]
     if report.discarded:
         lines.append(say_discarded(report.task_id))
         again = f"headgate run --resume {report.task_id} tries again."
@@ -176,9 +176,9 @@ def _worktree_steps(report: Report) -> list[str]:
     where = f"The changes are in {report.worktree}, on the branch {report.branch}."
     if report.merged:
         where = f"The worktree {report.worktree} is still there."
-        return [where, f"headgate undo {name} takes them back; headgate abort {name} removes the worktree."]
+        return [where, f"headgate undo {name} undoes them; headgate abort {name} removes the worktree."]
     apply = f"headgate diff {name} shows them; headgate apply {name} writes them to your own tree"
-    merge = [f"git merge {report.branch} brings in the commit {report.commit[:12]}."] if report.commit else []
+    merge = [f"git merge {report.branch} merges the commit {report.commit[:12]}."] if report.commit else []
     again = [] if report.state == "SUCCESS" else [f"headgate run --resume {name} tries again."]
     return [where, f"{apply}; headgate abort {name} removes the worktree and the branch.", *merge, *again]
 
@@ -194,7 +194,7 @@ def next_steps(
 ) -> list[str]:
     """The commands that make sense now; `interrupted` has those for a task whose process is gone."""
     tell = "" if detailed else f"headgate show {task} --detail shows every step."
-    undo = f"headgate undo {task} takes them back."
+    undo = f"headgate undo {task} undoes them."
     match state:
         case "RUNNING" if interrupted:
             return [interrupted]

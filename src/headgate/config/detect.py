@@ -95,9 +95,9 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
         left_out = [step for folder, items in below.items() for step in _steps_below(folder, items, root)]
         hints.append(_name_projects(below, root))
     if not kinds:
-        hints.append("No known kind of project was found: write the commands that verify it yourself.")
+        hints.append("No known kind of project was found: add the commands that check it to agent.yaml.")
     elif not steps and not left_out:
-        hints.append("No tests were found: write the commands that verify the project yourself.")
+        hints.append("No tests were found: add the commands that check the project to agent.yaml.")
     return Detection(tuple(kinds), tuple(steps), tuple(hints), tuple(left_out))
 
 

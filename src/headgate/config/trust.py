@@ -41,7 +41,7 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     """The settings of a repository's file that give commands more than the user's own: where, and what."""
     asked = data.get("sandbox", "bwrap")
     if _SANDBOXES.index(asked) < _SANDBOXES.index(users.get("sandbox", "auto")):
-        yield ("sandbox",), f'"sandbox: {asked}" takes protection away'
+        yield ("sandbox",), f'"sandbox: {asked}" removes protection'
     asking, own_asking = data.get("approvals"), users.get("approvals")
     if asking is not None and not _APPROVALS[asking] >= _APPROVALS[own_asking]:
         yield ("approvals",), f'"approvals: {asking}" asks for less'
@@ -50,11 +50,11 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
             yield (key,), f'"{key}" allows {", ".join(new)} without a question'
     tests, own_tests = data.get("protect_tests"), users.get("protect_tests", "off")
     if tests in _PROTECTION and _PROTECTION.index(tests) < _PROTECTION.index(own_tests):
-        yield ("protect_tests",), f'"protect_tests: {tests}" takes protection away'
+        yield ("protect_tests",), f'"protect_tests: {tests}" removes protection'
     opened = [item for item in data.get("test_paths") or () if item.startswith("!")]
     is_protecting = own_tests != "off" or users.get("test_paths")
     if is_protecting and (new := _added(opened, users.get("test_paths"))):
-        yield ("test_paths",), f'"test_paths" takes protection away from {", ".join(new)}'
+        yield ("test_paths",), f'"test_paths" removes protection from {", ".join(new)}'
     opened = [item for item in data.get("secret_files") or () if item.startswith("!")]
     if new := _added(opened, users.get("secret_files")):
         yield ("secret_files",), f'"secret_files" shows {", ".join(new)} to the model'

@@ -175,7 +175,7 @@ def _check(node: ast.expr) -> None:
             _chain(node)
             return
         case ast.Name(id=name) if name in _ROOTS:
-            raise _refuse(node, f"`{name}` alone is no value: write `{name}.NAME`")
+            raise _refuse(node, f"`{name}` alone is not a value: write `{name}.NAME`")
         case ast.Name(id=name):
             known = "there are `STAGE.passed`, `results.STAGE.FIELD` and `variables.NAME`"
             raise _refuse(node, f'unknown name "{name}": {known}')

@@ -116,7 +116,7 @@ class Stage(Data):
     `review` looks at the diff, `scout` finds out about the task, `drive` lets the model start and complete
     the stages in it, `answer`, `mutate` and `suspects` belong to the flow `repair`."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """The settings of its kind. In a flow file, they stand under the name of the kind."""
+    """The settings of its kind. In a flow file, they are written under the name of the kind."""
     label: str = ""
     """The name that people see; if empty, the id in capitals."""
     prompt: str = ""

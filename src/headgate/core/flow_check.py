@@ -103,7 +103,7 @@ def _level_problems(
         else:
             yield from _leaf_problems(flow, stage, specs, checks, here)
         if stage.kind == DRIVEN and driver is None:
-            yield Problem((*here, "kind"), "driven stages stand in a stage of the kind drive")
+            yield Problem((*here, "kind"), "driven stages belong in a stage of the kind drive")
         if stage.kind != PLANNER and EXECUTE_TOOL in (stage.tools.allow or ()):
             yield Problem((*here, "tools", "allow"), "execute needs a stage of the kind planner")
         if stage.foreach == "recipe" and (within is None or within.kind != PLANNER):
@@ -117,7 +117,7 @@ def _level_problems(
             message = f'foreach has no effect in "{driver.id}", whose model starts the stages: leave it out'
             yield Problem((*here, "foreach"), message)
         if len(here) > 2 * MOST_DEPTH:
-            yield Problem(here, f"stages stand in each other more than {MOST_DEPTH} deep")
+            yield Problem(here, f"stages are nested more than {MOST_DEPTH} deep")
         yield from _condition_problems(flow, stage, ids, here, repeats)
         if why := _why_unreachable(stage, stages, is_any) if not repeats else "":
             yield Problem((*here, "when"), f'"{stage.id}" can never run: {why}')
@@ -273,9 +273,7 @@ def _condition_problems(
         return
     if stage.when in ("suspects", "no_suspects"):
         if len(where) > 2:
-            yield Problem(
-                (*where, "when"), f"when: {stage.when} cannot stand in a group: give it to the group"
-            )
+            yield Problem((*where, "when"), f"when: {stage.when} cannot be in a group: give it to the group")
         elif flow.begin != "verify":
             message = "when needs a check that runs first: add `begin: verify` to the flow"
             yield Problem((*where, "when"), message)

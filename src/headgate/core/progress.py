@@ -213,7 +213,7 @@ def left_out_steps(state: State) -> tuple[str, ...]:
             tried = state.tree.attempts.get(one.step_id(step), [])
             if tried and tried[-1].ending == "skipped" and (why := tried[-1].why):
                 said.append(
-                    f"{one.task_type} went on without its step {step}: {shorten(why, 200).rstrip('.')}"
+                    f"{one.task_type} continued without its step {step}: {shorten(why, 200).rstrip('.')}"
                 )
     return tuple(dict.fromkeys(said))
 

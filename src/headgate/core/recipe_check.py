@@ -26,7 +26,7 @@ def _step_problems(stages: Sequence[Stage], where: Where) -> Iterator[Problem]:
         if stage.kind in _NO_STEPS:
             yield Problem((*here, "kind"), f"a step of a recipe cannot be of the kind {stage.kind}")
         elif stage.foreach:
-            message = f"a step of a recipe cannot stand for each {stage.foreach}: leave `foreach` out"
+            message = f"a step of a recipe cannot be repeated for each {stage.foreach}: leave `foreach` out"
             yield Problem((*here, "foreach"), message)
         elif not stage.stages and len(stage.id) > STEP_CHARS:
             message = (

@@ -142,7 +142,7 @@ async def _remove(folder: Folder, store: Store, task_id: str, now: Clock) -> Non
 def _check(row: TaskRow, state: State) -> None:
     name = row.task.id
     if row.undone:
-        raise ConfigError(f"Task {name} is undone: headgate diff {name} | git apply brings its changes back.")
+        raise ConfigError(f"Task {name} is undone: headgate diff {name} | git apply restores its changes.")
     if state.merged:
         raise ConfigError(f"Task {name} is applied already: its changes are in your own tree.")
     if not state.files_changed:

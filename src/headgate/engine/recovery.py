@@ -54,7 +54,7 @@ def check_lock(lock: FileLock) -> None:
     if not lock.is_still_held():
         raise LockLost(
             f"{lock.path} was replaced, and another process may be working in this repository:"
-            " this one stopped. headgate watch shows what goes on there"
+            " this one stopped. headgate watch shows what happens there"
         )
 
 

@@ -55,7 +55,7 @@ def check_undoable(row: TaskRow, state: State) -> None:
     """ConfigError if there is nothing of a task that could be taken back."""
     name = row.task.id
     if row.state == "PROPOSED":
-        raise ConfigError(f"Task {name} is a proposal, and nothing of it is in the working tree:"
+        raise ConfigError(f"Task {name} is a proposal, and is not in the working tree:"
                           f" headgate abort {name} discards it.")  # fmt: skip
     if row.state not in FINAL_STATES:
         raise ConfigError(f"Task {name} is {row.state}: it can be undone when it has ended.")
@@ -71,7 +71,7 @@ def check_undoable(row: TaskRow, state: State) -> None:
     if not state.end_tree or not (state.edits.is_told or state.merged):
         raise ConfigError(
             f"It is not recorded which changes are those of task {name} alone: look at them with"
-            f" headgate diff {name}, and take them back with headgate diff {name} | git apply -R."
+            f" headgate diff {name}, and undo them with headgate diff {name} | git apply -R."
         )
 
 
@@ -142,7 +142,7 @@ def _unless_still_undone(folder: Folder, task: str, state: State, plan: _Plan | 
     own = {show_path(one.path) for one in found}
     if isinstance(again, AdaptedProposal) and {show_path(one.path) for one in again.changes} == own:
         raise ConfigError(
-            f"Task {task} is undone already: headgate diff {task} | git apply brings its changes back."
+            f"Task {task} is undone already: headgate diff {task} | git apply restores its changes."
         )
     if isinstance(plan, Overlap):
         return replace(plan, undone=True)

@@ -40,7 +40,7 @@ async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> Non
     except ProgramFailed as error:
         cause = error.__cause__
         if isinstance(cause, HeadgateError):
-            _logger.error("The flow goes on, but: %s", cause)
+            _logger.error("The flow continues, but: %s", cause)
         else:
             _logger.error("A callback of a flow failed: %s", error, exc_info=cause)
 

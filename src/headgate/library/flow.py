@@ -121,7 +121,7 @@ class Flow:
 
     @staticmethod
     def load(path: "str | Path") -> "LoadedFlow":
-        """A flow from a YAML file. Functions, types and tools stand in it as import paths.
+        """A flow from a YAML file. Functions, types and tools are written as import paths.
 
         They are imported, so load no file that you would not run as a program.
         """

@@ -69,7 +69,7 @@ def tool(
     def mark(marked: Any) -> Any:
         inner = marked.__func__ if isinstance(marked, staticmethod | classmethod) else marked
         if not callable(inner):
-            raise ConfigError(f"{marked!r} is no tool: give a function.")
+            raise ConfigError(f"{marked!r} is not a tool: give a function.")
         made = None if _is_method(inner) else _make(inner, wanted)
         noted = wanted if made is None else replace(wanted, made=made, names=None)
         try:
@@ -102,7 +102,7 @@ def as_tool(given: Any, where: str) -> Tool:
     if isinstance(given, Tool):
         return given
     if not callable(given):
-        raise ConfigError(f"{where}: {given!r} is no tool: give a function.")
+        raise ConfigError(f"{where}: {given!r} is not a tool: give a function.")
     wanted = getattr(given, _MARK, None)
     if not isinstance(wanted, _Wanted):
         wanted = _Wanted()

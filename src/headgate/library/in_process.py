@@ -138,7 +138,7 @@ def _folder_of(request: RunRequest, source: Source | None) -> Path | None:
     given = Path(request.workspace).resolve() if request.workspace is not None else None
     if source is None:
         if given is not None and not given.is_dir():
-            raise ConfigError(f"The workspace {given} is no folder: create it first.")
+            raise ConfigError(f"The workspace {given} is not a folder: create it first.")
         return given
     kept = Path(source.head.workspace) if source.head.workspace else None
     if given is not None and given != kept:

@@ -170,7 +170,7 @@ def _repository_of(request: RunRequest, source: Source | None) -> Path:
     kept = Path(source.head.repo)
     if given is not None and given != kept:
         raise ConfigError(
-            f"The flow of this checkpoint is a task in the repository {kept}: it cannot go on in {given}."
+            f"The flow of this checkpoint is a task in the repository {kept}: it cannot continue in {given}."
         )
     if not kept.is_dir():
         raise ConfigError(

@@ -110,7 +110,7 @@ class FileLines:
             self._file = os.open(path, flags | (os.O_CREAT | os.O_EXCL if known is None else 0), 0o600)
         except FileExistsError:
             raise ConfigError(
-                f"The log {path} exists: choose another name, or go on with it by Flow.restore."
+                f"The log {path} exists: choose another name, or continue it with Flow.restore."
             ) from None
         except OSError as error:
             raise ConfigError(f"The log {path} cannot be opened: {error.strerror}.") from None

@@ -20,7 +20,7 @@ def import_reference(reference: str, where: str = "") -> Any:
     module, _, name = reference.partition(":")
     place = f"{where}: " if where else ""
     if not name:
-        raise ConfigError(f"{place}{reference} is no import path: write package.module:name.")
+        raise ConfigError(f"{place}{reference} is not an import path: write package.module:name.")
     try:
         found: Any = import_module(module)
         for part in name.split("."):

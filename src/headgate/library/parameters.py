@@ -25,7 +25,7 @@ def make_arguments(name: str, fields: dict[str, Any]) -> tuple[type[Args], dict[
             return args, parameters_of(args)
     except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, ValueError) as error:
         said = " ".join(str(error).split()).partition(". Set `arbitrary")[0].rstrip(".")
-        raise ConfigError(f"The tool {name} has a parameter whose type is no JSON: {said}.") from None
+        raise ConfigError(f"The tool {name} has a parameter whose type JSON cannot hold: {said}.") from None
 
 
 def read_parameters(

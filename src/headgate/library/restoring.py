@@ -74,7 +74,7 @@ def from_file(path: Path) -> Source:
                 raise ConfigError(f"There is no checkpoint {path}.") from None
             raise
         said = f"{path} is gone." if gone else str(error)
-        note = f"{said} The run goes on from {backup}."
+        note = f"{said} The run continues from {backup}."
         return _source(backup.read_bytes(), str(backup), backup, note)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None

@@ -152,7 +152,7 @@ def _check(request: RunRequest, source: Source | None) -> None:
             " leave `workspace` out."
         )
     if request.input and request.input != source.head.input:
-        raise ConfigError("A flow that goes on from a checkpoint has its input already: leave `input` out.")
+        raise ConfigError("A flow that continues from a checkpoint has its input already: leave `input` out.")
 
 
 def start_flow(

@@ -59,7 +59,7 @@ def find_schema_fault(schema: Mapping[str, Any]) -> str:
     try:
         _compile(schema)
     except (*_FAULTS, fastjsonschema.JsonSchemaException) as error:
-        return f"output_schema is no JSON Schema: {error}"
+        return f"output_schema is not a JSON Schema: {error}"
     return ""
 
 

@@ -237,7 +237,7 @@ def _known_file(id: int, path: object, digest: object, mark: object, size: objec
     if not isinstance(path, bytes) or not isinstance(digest, bytes) or not isinstance(mark, str):
         raise IndexDamaged("a file of another kind")
     if not isinstance(size, int) or size < 0:
-        raise IndexDamaged("a size that is none")
+        raise IndexDamaged("an impossible size")
     return KnownFile(id, _path(path), digest, mark, size)
 
 

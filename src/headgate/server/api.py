@@ -25,7 +25,7 @@ CHANGING = describe(401, 403, 404, 408, 409, 413, 421, 422, 503)
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events. `milestone` and, with detail=1, `event` have the event's sequence"
-        " number as their id; `queue` and `activity`, which only tell how things stand now, have none.",
+        " number as their id; `queue` and `activity`, which only show the current state, have none.",
         "content": {
             "text/event-stream": {
                 "schema": {"type": "string"},

@@ -100,7 +100,7 @@ class TaskSummary(BaseModel):
     follows: str = ""
     """The ended task that this one is a follow-up of."""
     undone: bool = False
-    """Its changes were taken back."""
+    """Its changes were undone."""
 
 
 class Milestone(BaseModel):
@@ -135,7 +135,7 @@ class Outcome(BaseModel):
     """`removed`: it left the queue and nothing of it is stored. `returned`: it is a proposal again. `asked`:
     the process that runs it was asked. `queued`: it joined the queue. `aborted`: the proposal was discarded.
     `resumed`: its process is gone, and the work goes on. `said`: its model reads it before its next turn.
-    `undone`: its changes were taken back. `merged`: what it did in its worktree was written to the working
+    `undone`: its changes were undone. `merged`: what it did in its worktree was written to the working
     tree."""
     state: TaskState | None = None
     """The state now; null for a task that is gone."""

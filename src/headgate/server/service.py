@@ -235,7 +235,7 @@ class Service:
         if row.state != "QUEUED" and not self.is_interrupted(row):
             raise RequestRefused(409, f"Task {row.task.id} cannot be resumed: it is {row.state}.")
         if added:
-            raise RequestRefused(409, f"Task {row.task.id} has not ended and goes on as it was submitted.")
+            raise RequestRefused(409, f"Task {row.task.id} has not ended and continues as it was submitted.")
         if row.state == "QUEUED":
             self._read_again([])
             self.engine.pin_again(row.task.id)

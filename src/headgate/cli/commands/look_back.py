@@ -56,10 +56,9 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     """List the tasks with their states, queue positions and ages.
 
     The most recent task is last. A queued task's number is its position in the queue. A task whose changes
-    were taken back with headgate undo is marked as undone. INTERRUPTED means that
-    the process that ran the task is gone; in JSON the state is RUNNING, with "interrupted": true. If the
-    queue is paused because the environment failed a task, the reason and the command to continue follow; with
-    --json, on standard error.
+    were undone is marked as undone. INTERRUPTED means that the process that ran the task is gone; in JSON
+    the state is RUNNING, with "interrupted": true. If the queue is paused because the environment failed a
+    task, the reason and the command to continue follow; with --json, on standard error.
     """
     root = find_repo(repo)
     if not as_json:

@@ -106,14 +106,14 @@ def _say_lines(lines: Iterable[str]) -> None:
 
 def merged_lines(merged: Merged) -> list[str]:
     """What a person is told after it."""
-    files = ", ".join(merged.files) or "nothing, because all of it is there already"
+    files = ", ".join(merged.files) or "nothing, because it is all there already"
     lines = [f"Task {merged.task} was applied to your own tree: {files}."]
     if merged.left:
         lines.append(f"Not applied ({WHY_NOT_IN_DIFF}): {', '.join(merged.left)}.")
     if merged.worktree:
         lines.append(f"The worktree .headgate/worktrees/{merged.task} stays: {merged.worktree}.")
         lines.append(f"headgate abort {merged.task} removes it and its branch.")
-    lines.append(f"headgate undo {merged.task} takes the changes back.")
+    lines.append(f"headgate undo {merged.task} undoes the changes.")
     return lines
 
 

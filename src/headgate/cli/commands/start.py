@@ -262,15 +262,15 @@ def run_command(
     headgate apply or headgate abort.
 
     With --worktree the task works in .headgate/worktrees/ID, on a new branch headgate/ID, and your own tree
-    is not touched. Uncommitted changes are not there. headgate apply brings the result into your tree;
+    is not touched. It does not contain uncommitted changes. headgate apply writes the result to your tree;
     headgate abort removes the worktree and the branch. --commit commits a success on that branch.
 
     With --resume ID no TEXT is needed. An interrupted or queued task continues; a queued one takes the
     configuration as it is now. A task that ended as STUCK, INFRA_ERROR or CANCELLED is tried again: a new
     task starts with its report, and TEXT, if given, is added to the request.
 
-    With --follow ID the task is a follow-up of one that has ended: the model is told what that one was asked,
-    how it ended, its notes and its diff. Its constraints hold for the new task, too.
+    With --follow ID the task is a follow-up of one that has ended: the model gets the request of that
+    task, how it ended, its notes and its diff. Its constraints hold for the new task, too.
 
     If the environment fails an earlier task, for example because the model server is down, the queue is
     paused: this task stays queued, and the exit code is 3.

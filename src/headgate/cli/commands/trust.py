@@ -28,7 +28,7 @@ def command(repo: Path | None, yes: bool) -> int:
     users = read_yaml(user_file).data if user_file.exists() else {}
     found = list(widening(document.data, users))
     if not found:
-        click.echo(f"{document.name} gives commands nothing that they do not have anyway.")
+        click.echo(f"{document.name} asks for nothing that needs your trust.")
         return 0
     for place, what in found:
         click.echo(f"{document.name}, line {document.line_of(place)}: {what}.")

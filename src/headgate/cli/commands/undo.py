@@ -21,15 +21,15 @@ from headgate.store import Store
 @click.argument("task_id", metavar="[ID]", required=False)
 @repo_option
 def command(task_id: str | None, repo: Path | None) -> None:
-    """Take back what a task changed. Without ID: the latest task that changed something.
+    """Undo a task's changes. Without ID: the latest task that changed something.
 
-    Headgate takes back exactly the changes of that task, and all of them or none. Your own edits stay, also
+    Headgate undoes exactly the changes of that task, and all of them or none. Your own edits stay, also
     those that you made while the task ran; what changed while a command of the task ran counts as the
     command's, and so does what a verification step changed. If you or a later task changed the same lines,
     no file is changed, the conflicting parts are listed, and the exit code is 1. Commits that the task made
     are not touched.
 
-    headgate diff ID | git apply brings the changes back; after that, they can be undone again.
+    headgate diff ID | git apply restores the changes; after that, they can be undone again.
     """
     root = find_store(find_repo_to_act(repo)).repo
     engine = Engine.open(root, start_worker=partial(start_worker, root))
@@ -53,7 +53,7 @@ def find_named(store: Store, task_id: str | None) -> str:
     find_task(store, None)  # says so if there has been no task at all
     row = find_undoable(store)
     if row is None:
-        raise ConfigError("No ended task has left changes that are not undone: there is nothing to undo.")
+        raise ConfigError("There is nothing to undo.")
     return row.task.id
 
 
@@ -67,5 +67,5 @@ def undone_lines(undone: Undone) -> list[str]:
         lines.append(f"Not the task's own changes, and kept: {', '.join(undone.kept)}.")
     if undone.left:
         lines.append(f"Not undone ({WHY_NOT_IN_DIFF}, or a link): {', '.join(undone.left)}.")
-    lines.append(f"headgate diff {name} | git apply brings the changes back.")
+    lines.append(f"headgate diff {name} | git apply restores the changes.")
     return lines

@@ -19,7 +19,7 @@ def ending_lines(report: Report, paused: str = "") -> list[str]:
     """
     changes = _changes(report)
     unread = (
-        f"Not read: {printable(' / '.join(report.unread))}. The next task is told." if report.unread else ""
+        f"Not read: {printable(' / '.join(report.unread))}. The next task gets it." if report.unread else ""
     )
     warning = f"Warning: {printable(report.warnings[0])}." if report.warnings else ""
     more = f" ({len(report.warnings) - 1} more: /show)" if len(report.warnings) > 1 else ""
@@ -75,7 +75,7 @@ def _changes(report: Report) -> str:
 
 def _what_now(report: Report, changed: bool) -> str:
     if report.undone:
-        return "Its changes were taken back: they are not in the working tree."
+        return "Its changes were undone and are not in the working tree."
     if report.discarded:
         return say_discarded(report.task_id)
     if report.worktree and changed and not report.merged:
@@ -86,13 +86,13 @@ def _what_now(report: Report, changed: bool) -> str:
         case "PROPOSED":
             return "/diff shows it, /apply writes and verifies it, /abort discards it."
         case "STUCK":
-            diff = ", /diff what it changed; /undo takes it back" if changed else ""
-            return f"/show says what was tried{diff}. What you type next goes on from here."
+            diff = ", /diff what it changed; /undo undoes it" if changed else ""
+            return f"/show says what was tried{diff}. What you type next continues from here."
         case "INFRA_ERROR":
-            undo = " /diff shows the changes, /undo takes them back." if changed else ""
+            undo = " /diff shows the changes, /undo undoes them." if changed else ""
             return f"headgate doctor says what is wrong.{undo}"
         case "SUCCESS" | "CANCELLED" if changed:
-            return "/diff shows the changes, /undo takes them back."
+            return "/diff shows the changes, /undo undoes them."
         case _:
             return ""
 

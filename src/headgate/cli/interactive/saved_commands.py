@@ -75,7 +75,7 @@ def load_commands(repo: Path, of_user: Path, taken: Collection[str]) -> SavedCom
             file = f"{shown or COMMANDS_FOLDER}/{show_path(path.name)}"
             name = path.name.removesuffix(ENDING)
             if not _NAME.fullmatch(name):
-                problems.append(f"{file} is no command: name it with lower-case letters, digits, - and _.")
+                problems.append(f"{file} is not a command name: use lower-case letters, digits, - and _.")
             elif name in taken:
                 problems.append(f"{file} is left out: /{name} is built in. Give the file another name.")
             else:

@@ -288,7 +288,7 @@ class SlashCommands:
         self._show(
             "Type what to do, and press Enter. Alt-Enter, or a backslash at the end, begins another line."
         )
-        self._show("What you type while a task runs is told to the model. Ctrl-C cancels the task.")
+        self._show("The model reads what you type while a task runs. Ctrl-C cancels the task.")
         self._show("!COMMAND runs a command of the shell, such as !git status.")
         width = max(map(len, self.names())) + 2
         for name, meaning in self.names().items():
@@ -357,7 +357,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
     "apply": SlashCommand("Write and verify a proposal or a worktree: /apply [ID].", SlashCommands.apply),
     "abort": SlashCommand("Discard a proposal or a worktree: /abort [ID].", SlashCommands.abort),
-    "undo": SlashCommand("Take back what a task changed: /undo [ID].", SlashCommands.undo),
+    "undo": SlashCommand("Undo what a task changed: /undo [ID].", SlashCommands.undo),
     "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
     "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
     "stop": SlashCommand("Let the running task conclude with what it has.", SlashCommands.stop),
