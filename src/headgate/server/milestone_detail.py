@@ -24,6 +24,7 @@ from headgate.core import (
     ScoutReported,
     StageDoneSignalled,
     StageSkipped,
+    StepFailed,
     SuspectsFound,
     TaskStarted,
     ToolCall,
@@ -89,6 +90,8 @@ class _Reader:
     logs: Mapping[str, str]
     calls: dict[tuple[str, str], ToolCall] = field(default_factory=dict)
     missing: bool = False
+    shown: set[str] = field(default_factory=set)
+    """The runs whose logs are among the entries."""
 
     def learn(self, event: Event) -> None:
         """Takes in the calls of a reply, whose arguments are shown with their results."""
@@ -105,9 +108,11 @@ class _Reader:
                 yield Entry(name, "fact", "No usable reply", body.detail, status="failed")
             case ToolFinished() as body:
                 yield self._call(event, body, kept)
-            case VerifyFinished(passed=False) as body:
-                tail = _tail(self.logs.get(body.run_id, "The log is missing."))
-                yield Entry(name, "log", "Verification log", tail, run_id=body.run_id)
+            case StepFailed(run_id=run_id) | VerifyFinished(passed=False, run_id=run_id):
+                if run_id not in self.shown:
+                    self.shown.add(run_id)
+                    tail = _tail(self.logs.get(run_id, "The log is missing."))
+                    yield Entry(name, "log", "Verification log", tail, run_id=run_id)
             case DiagnosisGiven() as body:
                 yield Entry(name, "text", "Diagnosis", body.text)
             case FixAttempted() as body:

@@ -13,6 +13,7 @@ from headgate.core import (
     FINAL_STATES,
     ReplyReceived,
     State,
+    StepFailed,
     VerifyFinished,
     build_report,
     plain,
@@ -232,8 +233,9 @@ class Pages:
         contents = self._service.engine.store.contents(row.task.id, start, last.seq)
         logs = {}
         for event in behind:
-            if isinstance(event.body, VerifyFinished) and not event.body.passed:
-                logs[event.body.run_id] = await self._log_or_word(event.body.run_id)
+            body = event.body
+            if isinstance(body, StepFailed) or (isinstance(body, VerifyFinished) and not body.passed):
+                logs[body.run_id] = await self._log_or_word(body.run_id)
         return await asyncio.to_thread(describe_events, behind, replies, contents, logs)
 
     async def _log_or_word(self, run_id: str) -> str:
