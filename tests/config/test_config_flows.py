@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 from headgate.config.flow_choice import flow_from_config
 from headgate.config.flows import FlowNames, builtin_flows, load_flow
 from headgate.config.load import load_config
-from headgate.config.schema import FLOW_SUFFIXES, Config, expand_stages
+from headgate.config.schema import Config
+from headgate.config.stage_forms import FLOW_SUFFIXES, expand_stages
 from headgate.core.flow import Flow, Stage
 from headgate.core.flow_check import flow_problems
 from headgate.core.knobs import ToolScope
@@ -286,6 +287,13 @@ stages:
       - {id: planner, tools: {allow: [execute, escalate]}}
       - {id: steps, foreach: recipe, needs: [planner]}
 """
+
+
+def test_the_loop_of_a_planner_may_stand_in_agent_yaml(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text(f"model: openai/m\n{LOOP.replace('stages:', 'flow:', 1)}")
+    loaded = load_config(tmp_path, environ={}, flags={}, user_file=tmp_path / "none.yaml")
+    flow = flow_from_config(loaded.config, None, tmp_path, FlowNames(SPECS, CHECK_SPECS))
+    assert [leaf.kind for leaf in flow.leaves()] == ["planner"]
 
 
 def test_the_loop_of_a_planner_is_a_stage_of_that_kind(tmp_path: Path) -> None:

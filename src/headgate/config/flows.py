@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from headgate.config.planner_form import read_planners
-from headgate.config.schema import FLOW_SUFFIXES, expand_stages
+from headgate.config.stage_forms import FLOW_SUFFIXES, read_stages
 from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
 from headgate.core import (
     VERIFY_CHECK,
@@ -102,7 +101,7 @@ def write_flow(flow: Flow) -> str:
 def _read_flow(document: Document, name: str, known: FlowNames, whole: bool) -> Flow:
     data = {"name": name, **document.data}
     if "stages" in data:
-        data["stages"] = read_planners(expand_stages(data["stages"]))
+        data["stages"] = read_stages(data["stages"])
     try:
         flow = Flow.model_validate(data)
     except ValidationError as error:

@@ -18,7 +18,8 @@ from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login,
 from headgate.config.flows import builtin_flows
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
 from headgate.config.recipe_files import recipe_files
-from headgate.config.schema import FLOW_SUFFIXES, expand_stages, provider_of
+from headgate.config.schema import provider_of
+from headgate.config.stage_forms import FLOW_SUFFIXES, expand_stages
 from headgate.config.yaml_files import Document, read_yaml
 from headgate.core import COMMANDS_FOLDER, Flow, ModelSettings
 from headgate.errors import ConfigError

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from headgate.config.flows import FlowNames, check_flow
 from headgate.config.load import user_config_path
-from headgate.config.schema import FLOW_SUFFIXES
+from headgate.config.stage_forms import FLOW_SUFFIXES
 from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,

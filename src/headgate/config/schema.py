@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from headgate.config.stage_forms import read_stages
 from headgate.core import (
     Data,
     Limits,
@@ -30,7 +31,6 @@ from headgate.core import (
     ToolTransport,
     VerifyStep,
     WorktreeSettings,
-    free_id,
     is_openai_name,
     nearest,
 )
@@ -77,43 +77,10 @@ class Access(NamedTuple):
 # The list of stages in `flow`: stages, plain prompts, and files whose stages are put in their place.
 
 
-FLOW_SUFFIXES = (".yaml", ".yml", ".json")
-_SLUG_CHARS = 30
-
-
 class FlowFile(Data):
     """A file whose stages are meant."""
 
     file: str
-
-
-def expand_stages(value: Any) -> Any:
-    """A list of stages in which a plain string is a flow file, or a stage with that prompt."""
-    if not isinstance(value, list | tuple):
-        return value
-    taken = {item["id"] for item in value if isinstance(item, Mapping) and isinstance(item.get("id"), str)}
-    stages: list[Any] = []
-    for item in value:
-        if not isinstance(item, str):
-            stages.append(item)
-        elif item.endswith(FLOW_SUFFIXES) and " " not in item:
-            stages.append({"file": item})
-        else:
-            stage_id = free_id(_slug(item), taken, "-")
-            stages.append({"id": stage_id, "prompt": item})
-    return stages
-
-
-def _slug(prompt: str) -> str:
-    words = re.findall(r"[a-z0-9]+", prompt.lower())
-    slug = ""
-    for word in words:
-        longer = f"{slug}-{word}" if slug else word
-        if len(longer) > _SLUG_CHARS:
-            break
-        slug = longer
-    slug = slug or "stage"
-    return slug if slug[0].isalpha() else f"stage-{slug}"
 
 
 def _flow_form(value: Any) -> str:
@@ -132,7 +99,7 @@ FlowEntry = Annotated[
 FlowChoice = Annotated[
     Annotated[str, Tag("name")] | Annotated[tuple[FlowEntry, ...], Field(min_length=1), Tag("stages")],
     Discriminator(_flow_form),
-    BeforeValidator(expand_stages),
+    BeforeValidator(read_stages),
 ]
 
 
