@@ -167,7 +167,8 @@ def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str], checks: list[Che
     if after:
         needs = (leaves[-1].id,)
         tests = Stage(id=free_id("tests", ids), kind="review", settings={"checks": after}, needs=needs)
-        leaves.append(tests.model_copy(update={"required": False}))
+        # Verification steps are often called "tests", too: pages and pictures show this name instead.
+        leaves.append(tests.model_copy(update={"required": False, "label": "A test for it?"}))
     return leaves
 
 
