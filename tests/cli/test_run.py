@@ -55,6 +55,33 @@ def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
     assert 'There is no task "t9": the latest is t1.' in unknown.stderr
 
 
+def test_the_conversation_of_a_stuck_task_is_shown_in_detail(repo: Path) -> None:
+    steps = "verification: {steps: [{name: tests, command: 'false'}]}\n"
+    (repo / "agent.yaml").write_text(f"model: script:script.yaml\ntask_flow_mode: flat\n{steps}")
+    done = "{stage_done: {summary: x}}"
+    calls = f'[{{write_file: {{path: new.txt, content: "hello"}}}}, {done}]'
+    (repo / "script.yaml").write_text(
+        f"- {{text: I write it., reasoning: A file is missing., calls: {calls}}}\n"
+        f"- {{calls: [{done}]}}\n- {{calls: [{done}]}}\n- {{text: No idea.}}\n"
+    )
+    assert headgate(repo, "run", "Write new.txt").returncode == 1
+    detail = headgate(repo, "show", "--detail").stdout
+    for said in (
+        "System prompt:\n          > You are a coding agent.",
+        "To the model (task):\n          > Task:\n          > Write new.txt",
+        "The model thinks:\n          > A file is missing.",
+        "The model:\n          > I write it.",
+        'The model calls write_file:\n          > {"',
+        "write_file returns:\n          > ",
+    ):
+        assert said in detail
+    assert "I write it." not in headgate(repo, "show").stdout
+    (repo / "agent.yaml").write_text("model: script:script.yaml\ntask_flow_mode: flat\n")
+    (repo / "script.yaml").write_text("- {text: I write it again., calls: [{stage_done: {summary: x}}]}\n")
+    assert headgate(repo, "run", "Say x").returncode == 0
+    assert "I write it again." not in headgate(repo, "show", "--detail").stdout
+
+
 def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) -> None:
     """A summary of 120,000 characters, in a final turn, about work that was not done."""
     flow = "{id: work, prompt: Do it., checks: [code_changed], budget: {turns: 1, retries: 0}}"
@@ -76,7 +103,9 @@ def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) ->
     assert "characters of the summary cut here" in report["model_says"]
     assert len(report["model_says"]) <= 6_000
     assert len(json.dumps(report)) < 15_000
-    assert len(headgate(repo, "show", "t1", "--detail").stdout) < 10_000
+    detail = headgate(repo, "show", "t1", "--detail").stdout
+    assert detail.count("characters cut here") >= 1  # a long text of the conversation, which is kept
+    assert len(detail) < 40_000
     assert len(run.stderr) < 3_000
 
 

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished, VerifyStarted
-from headgate.core.task import Task, TaskState
+from headgate.core.events import (
+    Event,
+    MessageAdded,
+    PlanItem,
+    PlanWritten,
+    TaskStarted,
+    ToolFinished,
+    VerifyStarted,
+)
+from headgate.core.flow import Flow, Stage
+from headgate.core.task import Constraints, Task, TaskState
 from headgate.errors import StoreError
 from headgate.regular_files import PlantedFile
 from headgate.store import Draft, Store
@@ -22,6 +31,13 @@ def queue(store: Store, text: str = "do it") -> Task:
 
 def added(slug: str, content: str | None = None) -> Draft:
     return Draft("explore", 1, 2.0, MessageAdded(role="user", slug=slug), content)
+
+
+def started(*, keeps: bool) -> Draft:
+    settings = {"keep_conversations": keeps}
+    flow = Flow(name="short", stages=(Stage(id="work"),))
+    what = {"text": "do it", "goal": "do it", "constraints": Constraints(), "flow": flow, "config": settings}
+    return Draft("", 0, 1.0, TaskStarted(**what, model="m", tools=(), baseline=""))
 
 
 async def test_what_was_appended_is_there_for_everyone(tmp_path: Path) -> None:
@@ -56,6 +72,20 @@ async def test_the_end_of_a_task_deletes_its_conversation_and_no_event(tmp_path:
     assert store.contents(first.id) == {}
     assert store.contents(second.id) == {2: "kept"}
     assert [event.seq for event in store.events(first.id)] == [1, 3]
+    store.close()
+
+
+async def test_of_stuck_tasks_the_last_ten_conversations_are_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "headgate.db")
+    tasks = [queue(store) for _ in range(13)]
+    for number, task in enumerate(tasks):
+        await store.append(task.id, [started(keeps=number == 1), added("task", task.id)], "RUNNING")
+        ending: TaskState = "CANCELLED" if number == 5 else "STUCK"
+        await store.append(task.id, [added("end")], ending, keep_bodies=number == 1)
+    kept = [task.id for task in tasks if list(store.contents(task.id).values()) == [task.id]]
+    # The first is older than the last ten; the second says that it keeps its own; the sixth was cancelled.
+    assert kept == [f"t{number}" for number in (2, 3, 4, 5, *range(7, 14))]
+    assert [event.body.kind for event in store.events("t1")] == ["task_started", *["message_added"] * 2]
     store.close()
 
 

@@ -331,7 +331,8 @@ class Config(FlowKnobs):
     research: ResearchSettings = ResearchSettings()
     """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False
-    """Keep the conversation with the model after a task has ended."""
+    """Keep the conversation with the model after a task has ended. Without this, only those of the last ten
+    tasks that ended STUCK are kept."""
     hypotheses: bool = True
     """Ask a model that is stuck, in one last request, what the cause may be."""
     agents_md: bool = True

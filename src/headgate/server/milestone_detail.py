@@ -44,8 +44,8 @@ FIX_LINES = 200
 MOST_ENTRIES = 400
 """Of one milestone; the latest ones are shown."""
 DELETED = (
-    "What the model wrote and read was deleted when the task ended. With keep_conversations: true in"
-    " agent.yaml it is kept."
+    "What the model wrote and read was deleted. It is kept for the last ten tasks that ended STUCK and, with"
+    " keep_conversations: true in agent.yaml, for every task."
 )
 Kind = Literal["said", "call", "text", "log", "fix", "plan", "fact"]
 _MESSAGES = {

@@ -46,6 +46,8 @@ class LineWaits(Exception):
     """A person has said something that the end of the task does not tell of: it has to be looked at first."""
 
 
+KEPT_STUCK = 10
+"""The latest tasks that got stuck whose conversations are kept."""
 OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
 TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
@@ -297,9 +299,22 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
     if any(isinstance(entry.body, _REWRITTEN) for entry, _ in write.entries):
         begun = f"SELECT seq FROM events WHERE task = ? AND {IS_REWRITE}"
         db.execute(f"DELETE FROM bodies WHERE seq IN ({begun})", (write.task,))
-    if write.state in FINAL_STATES and not write.keep_bodies:
+    if write.state == "STUCK":
+        _forget_stuck(db)
+    elif write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (write.task,))
     return events
+
+
+def _forget_stuck(db: sqlite3.Connection) -> None:
+    """Deletes the conversations of tasks that got stuck, except the latest and those that keep theirs."""
+    db.execute(
+        "DELETE FROM bodies WHERE seq IN (SELECT seq FROM events WHERE task IN"
+        " (SELECT 't' || n FROM tasks WHERE state = 'STUCK' ORDER BY n DESC LIMIT -1 OFFSET ?)"
+        " AND NOT EXISTS (SELECT 1 FROM events AS begun WHERE begun.task = events.task"
+        " AND begun.kind = 'task_started' AND json_extract(begun.body, '$.config.keep_conversations')))",
+        (KEPT_STUCK,),
+    )
 
 
 def _settle(future: "asyncio.Future[list[Event]]", result: list[Event] | Exception) -> None:

@@ -339,7 +339,7 @@ class Store:
             return [decode_event(row) for row in rows]
 
     def contents(self, task: str, first: int = 0, last: int | None = None) -> dict[int, str]:
-        """What models wrote and read, by the event's sequence number. Gone when the task has ended.
+        """What models wrote and read, by the event's sequence number; of an ended task, what is kept of it.
 
         `first` and `last`: only of the events from the one to the other.
         """
@@ -393,8 +393,8 @@ class Store:
     ) -> "asyncio.Future[list[Event]]":
         """Commits events, and a change of the task's state with them; returns them with their numbers.
 
-        A state that ends the task deletes its conversation unless it is to be kept. A state that the task
-        cannot take raises ImpossibleTransition, and nothing is committed. With `last_line`, LineWaits is
-        raised in the same way if a person has said something after that line.
+        An end deletes the conversation unless it is to be kept; STUCK deletes that of an older such task. A
+        state that the task cannot take raises ImpossibleTransition, and nothing is committed. With
+        `last_line`, LineWaits is raised in the same way if a person has said something after that line.
         """
         return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies, last_line=last_line)

@@ -2,13 +2,14 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
+from headgate.cli.conversation import conversation_lines
 from headgate.cli.printing import clock, print_diff, printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
@@ -140,11 +141,18 @@ LOG_LINES = 40
 
 @click.command("show")
 @click.argument("task_id", metavar="[ID]", required=False)
-@click.option("--detail", is_flag=True, help="Also show every tool call, failure log, diagnosis and fix.")
+@click.option(
+    "--detail",
+    is_flag=True,
+    help="Also show every tool call, failure log, diagnosis and fix, and the conversation while it is kept.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
 @repo_option
 def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
     """Show a task: its state, stages and changes.
+
+    The conversation with the model is kept while the task runs, for the last ten tasks that ended STUCK, and
+    with keep_conversations: true for every task.
 
     INTERRUPTED means that the process that ran the task is gone; in JSON the state is RUNNING, with
     "interrupted": true.
@@ -155,6 +163,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         row = find_task(store, task_id)
         events = store.events(row.task.id)
         interrupted = find_interruption(store, folder, row)
+        contents = store.contents(row.task.id) if detail and not as_json else {}
     if as_json:
         report = build_report(complete_state(fold(events), row))
         shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}
@@ -165,7 +174,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
     for shown_line, hanging in story_lines(
-        row, events, folder, detail=detail, is_interrupted=bool(interrupted)
+        row, events, folder, detail=detail, is_interrupted=bool(interrupted), contents=contents
     ):
         say(shown_line, hanging=hanging)
     say()
@@ -179,9 +188,18 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
 
 
 def story_lines(
-    row: TaskRow, events: Sequence[Event], folder: Folder, *, detail: bool, is_interrupted: bool = False
+    row: TaskRow,
+    events: Sequence[Event],
+    folder: Folder,
+    *,
+    detail: bool,
+    is_interrupted: bool = False,
+    contents: Mapping[int, str] | None = None,
 ) -> Iterator[Line]:
-    """What was asked for and what happened: a line per milestone, and with `detail` what is behind it."""
+    """What was asked for and what happened: a line per milestone, and with `detail` what is behind it.
+
+    `contents`: what is kept of the conversation with the model, by event.
+    """
     standing = "INTERRUPTED" if is_interrupted else f"{row.state}{', undone' if row.undone else ''}"
     yield f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", 4
     if row.task.resumes:
@@ -204,8 +222,10 @@ def story_lines(
         if line:
             stamp = f"[{clock(state.seconds)}] "
             yield f"{stamp}{printable(line)}", len(stamp)
-        for more in detail_lines(event, folder) if detail else ():
-            yield f"        {printable(more)}", 12
+        if detail:
+            told = conversation_lines(event, (contents or {}).get(event.seq, ""))
+            for more in (*told, *detail_lines(event, folder)):
+                yield f"        {printable(more)}", 12
 
 
 def detail_lines(event: Event, folder: Folder) -> list[str]:
