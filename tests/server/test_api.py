@@ -244,6 +244,17 @@ async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:
         await server.until("t1", "SUCCESS")
 
 
+async def test_a_running_task_is_not_resumed(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        await server.submit("one")
+        await gate.asked.wait()
+        status, problem = await server.ask("POST", "/api/tasks/t1/resume")
+        assert (status, problem["detail"]) == (409, "Task t1 cannot be resumed: it is RUNNING.")
+        gate.open.set()
+        await server.until("t1", "SUCCESS")
+
+
 async def test_a_stuck_task_is_tried_again_as_a_new_one(repo: Path) -> None:
     gate = Gate()
     async with serving(repo, gate) as server:

@@ -53,6 +53,8 @@ class NewTask(BaseModel):
     """Paths that must not be written, as patterns."""
     flow: FlowName | None = Field(default=None, examples=["staged"])
     """The name of a flow; without one the configuration decides."""
+    model: str | None = Field(default=None, min_length=1, max_length=200, examples=["cheap"])
+    """A model that the configuration names: one of `models`, or the default."""
     dry_run: StrictBool = False
     """Propose the changes as a diff instead of writing them."""
     follows: TaskId | None = Field(default=None, examples=["t6"])

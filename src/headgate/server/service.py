@@ -33,6 +33,7 @@ from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
 from headgate.server.problems import RequestRefused
 from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
+from headgate.server.setup import check_choice
 from headgate.server.worker import Worker
 from headgate.store import TaskRow, load_state
 
@@ -72,6 +73,10 @@ class Service:
             raise RequestRefused(404, f'There is no task "{task_id}".')
         return found
 
+    def is_interrupted(self, row: TaskRow) -> bool:
+        """Whether the process that ran a task is gone: nobody holds the lock."""
+        return row.state == "RUNNING" and not self.engine.folder.work_lock().is_held()
+
     def state(self, row: TaskRow) -> State:
         return load_state(self.engine.store, row)
 
@@ -86,12 +91,14 @@ class Service:
         constraints = Constraints(
             keep=tuple(new.keep), non_goals=tuple(new.non_goals), boundaries=tuple(new.boundaries)
         )
-        options = Options(flow=new.flow, dry_run=new.dry_run, follows=new.follows or "")
+        options = Options(flow=new.flow, model=new.model, dry_run=new.dry_run, follows=new.follows or "")
         self.check_store()
         check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
         notices: list[str] = []
         self._read_again(notices)
         try:
+            if new.model:
+                check_choice(self.repo, new.model)
             task = self.engine.submit(new.text, constraints, options)
         except ImageRefused as error:
             raise RequestRefused(422, str(error)) from None
@@ -225,7 +232,7 @@ class Service:
             self._changed(try_again=True)
             new = self.row(again.id)
             return Outcome(id=again.id, outcome="queued", state=new.state, position=new.position)
-        if row.state not in ("QUEUED", "RUNNING"):
+        if row.state != "QUEUED" and not self.is_interrupted(row):
             raise RequestRefused(409, f"Task {row.task.id} cannot be resumed: it is {row.state}.")
         if added:
             raise RequestRefused(409, f"Task {row.task.id} has not ended and goes on as it was submitted.")
