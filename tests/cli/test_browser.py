@@ -128,7 +128,7 @@ async def test_cancel_a_queued_and_a_running_task(served: Path) -> None:
         await page.get_by_role("button", name="Remove").click()
         await expect(page.get_by_text("Another one")).to_have_count(0)
         await page.get_by_role("button", name="Cancel").click()
-        await expect(page.get_by_text("CANCELLED").first).to_be_visible()
+        await expect(page.locator("#history").get_by_text("CANCELLED")).to_be_visible()
         await page.get_by_role("link", name="Wait for the gate").click()
         await expect(page.get_by_role("button", name="Try again")).to_be_visible()
         wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -162,3 +162,54 @@ async def test_a_proposal_is_reviewed_and_applied_and_html_stays_text(served: Pa
             await page.goto(f"http://localhost:{port}{place}")
             assert await page.locator("img[src=x]").count() == 0
             assert "hacked" not in (await page.title()).replace(HOSTILE, "")
+
+
+async def test_what_is_typed_is_kept_while_the_server_is_away_and_sent_with_a_key(served: Path) -> None:
+    port = free_port()
+    async with browsing() as page:
+        text = page.get_by_label("What should be done?")
+        async with server(served, port):
+            await page.goto(f"http://localhost:{port}/")
+            await text.fill("Wait for the gate")
+        await text.press("Control+Enter")
+        await expect(page.get_by_text("Your text is kept")).to_be_visible()
+        await shoot(page, "server-gone-while-typing")
+        async with server(served, port):
+            await expect(page.locator("#lost")).to_be_hidden()
+            await expect(text).to_have_value("Wait for the gate")
+            await text.press("Control+Enter")
+            await page.wait_for_url("**/tasks/t1")
+            await until((served / "started").exists)
+            await page.get_by_label("Say something").fill("Half a line")
+            await page.get_by_role("button", name="Cancel").click()
+            await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+            await expect(page.get_by_label("Go on from here")).to_have_value("Half a line")
+            await page.get_by_role("button", name="follow-up").click()
+            await page.wait_for_url("**/tasks/t2")
+            await expect(page.get_by_text("follow-up of t1")).to_be_visible()
+
+
+async def test_keys_move_through_lists_and_to_the_search(served: Path) -> None:
+    focused = "document.activeElement.textContent.trim()"
+    port = free_port()
+    async with server(served, port, "--no-worker"), browsing() as page:
+        await page.goto(f"http://localhost:{port}/")
+        for text in ("One", "Two", "Three"):
+            await submit(page, text)
+            await page.keyboard.press("/")  # no field for it here: on the start page
+            await expect(page.locator("#q")).to_be_focused()
+        await page.keyboard.type("jk/")
+        await expect(page.locator("#q")).to_have_value("jk/")
+        await page.locator("#q").blur()
+        for key, expected in zip(
+            "jjkkjjj", ("One", "Two", "One", "One", "Two", "Three", "Three"), strict=True
+        ):
+            await page.keyboard.press(key)
+            assert await page.evaluate(focused) == expected
+        await page.get_by_label("What should be done?").fill("Four")
+        await page.get_by_role("button", name="Remove t1").click()
+        await expect(page.get_by_text("One", exact=True)).to_have_count(0)
+        await expect(page.get_by_label("What should be done?")).to_have_value("Four")
+        await page.get_by_label("What should be done?").fill(" ")
+        await page.get_by_role("button", name="Submit").click()
+        await expect(page.get_by_role("alert")).to_have_text("Say in plain words what to do.")

@@ -108,7 +108,7 @@ async def test_a_task_from_the_form_to_its_page(site: Site) -> None:
     fields = {"text": "Write a file\r\n\r\nNamed a.py", "keep": "notes\r\n\r\n", "non_goals": "more files"}
     page = await site.visitor.submit(fields)
     assert "QUEUED" in page.text
-    assert "place 1 in the queue" in page.text
+    assert "It waits at place 1 of the queue." in page.text
     assert "Write a file" in page.text
     (row,) = site.engine.store.tasks()
     assert row.task.text == "Write a file\n\nNamed a.py"
@@ -119,7 +119,7 @@ async def test_a_task_from_the_form_to_its_page(site: Site) -> None:
     page = await site.visitor.get("/tasks/t1")
     assert "SUCCESS" in page.text
     assert "Wrote it." in page.text
-    assert "verified" in page.text
+    assert re.search(r'Verified by <a href="(/tasks/t1/runs/\w+)">run_\w+</a>', page.text)
     assert "Run 1 passed" in page.text
     assert re.search(r'class="counts"><span class="added">\+1</span>', page.text)
     assert '<span class="n">a</span>' in page.text  # highlighted
@@ -268,7 +268,7 @@ async def test_a_task_is_spoken_to_and_followed_up_from_its_page(site: Site) -> 
     assert_harmless(page.text)
     late = await site.visitor.post("/tasks/t1/say", {"text": "More"})
     assert (late.status, "Task t1 has ended: start a follow-up instead." in late.text) == (409, True)
-    assert '<input type="hidden" name="follows" value="t1">' in page.text
+    assert 'formaction="/tasks" name="follows" value="t1">Submit</button>' in page.text
     page = await site.visitor.submit({"text": "Go on", "follows": "t1"})
     assert 'follow-up of <a href="/tasks/t1">t1</a>' in page.text
     assert "The constraints of task t1 hold for this one, too" in page.text
@@ -298,7 +298,7 @@ async def test_a_paused_queue_says_why_and_can_be_tried_again(site: Site) -> Non
     assert 'action="/tasks/t2/resume"' in home.text
     assert "headgate submit" not in home.text
     page = await site.visitor.get("/tasks/t1")
-    assert "The environment failed" in page.text
+    assert "The environment failed, not the work" in page.text
     configure(site, reply(done("Nothing to do.")))
     assert "Queue" in (await site.visitor.submit({"from": "home"}, "/tasks/t2/resume")).text
 
@@ -309,7 +309,7 @@ async def test_the_history_is_searched(site: Site) -> None:
         await site.visitor.submit({"text": text})
     page = await site.visitor.get("/?q=wall")
     assert "1 task with" in page.text
-    assert page.text.count("Mend the gate") == 1  # in the queue
+    assert page.text.count(">Mend the gate</a>") == 1  # in the queue
     assert "0 tasks with" in (await site.visitor.get("/?q=roof")).text
 
 

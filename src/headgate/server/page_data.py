@@ -1,7 +1,8 @@
 """What the templates are given: from rows, events and states to a few words and figures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from headgate.core import (
     FINAL_STATES,
@@ -9,16 +10,20 @@ from headgate.core import (
     Event,
     MergeVerified,
     State,
-    TaskState,
     VerifyFinished,
     VerifyStarted,
+    build_report,
+    say_cost,
 )
+from headgate.patterns import regex
 from headgate.server.task_views import Spent
 from headgate.server.words import first_line
 from headgate.store import Pause, Store, TaskRow
 
-INTERRUPTED = "INTERRUPTED"
-"""Shown instead of RUNNING where the process that ran the task is gone."""
+INTERRUPTED, UNDONE = "INTERRUPTED", "UNDONE"
+"""Shown instead of RUNNING where the process that ran the task is gone, and of how an undone task ended."""
+SHOWN_STATES = (*sorted(FINAL_STATES), UNDONE)
+"""What the history can be narrowed to."""
 PER_PAGE = 30
 _GLYPHS = {
     "QUEUED": "○",
@@ -29,6 +34,7 @@ _GLYPHS = {
     "STUCK": "✗",
     "INFRA_ERROR": "!",
     "CANCELLED": "–",
+    UNDONE: "↶",
 }
 
 
@@ -47,6 +53,35 @@ class Badge:
         return f"state-{self.word.lower()}"
 
 
+_LINES = regex(r": \+(\d+) -(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an ended task took, and what it changed."""
+
+    model: str
+    seconds: float
+    cost: str
+    files: int
+    added: int
+    removed: int
+
+
+def read_facts(state: State) -> Facts:
+    """The figures of an ended task for the history."""
+    report = build_report(state)
+    counts = [found for found in map(_LINES.search, report.diffstat) if found]
+    return Facts(
+        report.model,
+        report.seconds,
+        say_cost(report.cost, report.usage),
+        len(report.files_changed),
+        sum(int(found[1]) for found in counts),
+        sum(int(found[2]) for found in counts),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TaskLine:
     """A task in a list."""
@@ -60,7 +95,8 @@ class TaskLine:
     follows: str
     dry_run: bool
     applying: bool
-    undone: bool
+    facts: Facts | None = None
+    """Only of a task that has ended."""
 
 
 def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLine:
@@ -69,19 +105,20 @@ def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLin
     return TaskLine(
         task.id,
         first_line(task.text),
-        badge(row.state, interrupted=interrupted),
+        badge(row, interrupted=interrupted),
         now - row.created,
         row.position,
         task.resumes,
         task.follows,
         task.dry_run,
         row.applying,
-        row.undone,
     )
 
 
-def badge(state: TaskState, *, interrupted: bool = False) -> Badge:
-    return Badge(INTERRUPTED if interrupted and state == "RUNNING" else state)
+def badge(row: TaskRow, *, interrupted: bool = False) -> Badge:
+    if row.undone:
+        return Badge(UNDONE)
+    return Badge(INTERRUPTED if interrupted and row.state == "RUNNING" else row.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +139,13 @@ class TaskLists:
 
 
 def list_tasks(
-    store: Store, found: Sequence[TaskRow] | None, page: int, now: float, *, interrupted: bool
+    store: Store,
+    found: Sequence[TaskRow] | None,
+    page: int,
+    now: float,
+    facts_of: Callable[[TaskRow], Facts],
+    *,
+    interrupted: bool,
 ) -> TaskLists:
     """The lists of the start page. `found`: what a search found; None without one.
 
@@ -111,6 +154,9 @@ def list_tasks(
 
     def line(row: TaskRow) -> TaskLine:
         return task_line(row, now, interrupted=interrupted)
+
+    def past(row: TaskRow) -> TaskLine:
+        return replace(line(row), facts=facts_of(row)) if row.state in FINAL_STATES else line(row)
 
     counts = store.count_tasks()
     open_rows = store.latest_tasks(("RUNNING", "QUEUED", "PROPOSED"))
@@ -128,7 +174,7 @@ def list_tasks(
         running,
         tuple(map(line, waiting)),
         tuple(line(row) for row in open_rows if row.state == "PROPOSED"),
-        tuple(map(line, shown)),
+        tuple(map(past, shown)),
         total,
         page,
         pages,
@@ -158,10 +204,14 @@ class Run:
     seconds: float | None = None
     why: str = ""
     """Whose it was, if it was not the task's own verification."""
+    diagnosis: str = ""
+    """What the model took for the cause of the failure."""
 
 
-def list_runs(events: Sequence[Event], *, over: bool) -> list[Run]:
-    """Every verification run of a task. Without an end, it runs or was cut short."""
+def list_runs(
+    events: Sequence[Event], diagnoses: Mapping[str, str] = MappingProxyType({}), *, over: bool
+) -> list[Run]:
+    """Every verification run of a task. Without an end, it runs or was cut short. Diagnoses are by run."""
     runs: dict[str, Run] = {}
     for event in events:
         match event.body:
@@ -173,7 +223,11 @@ def list_runs(events: Sequence[Event], *, over: bool) -> list[Run]:
                 result = "passed" if body.passed else "failed"
                 seconds = sum(step.seconds for step in body.steps)
                 runs[body.run_id] = replace(
-                    runs[body.run_id], result=result, reason=body.reason, seconds=seconds
+                    runs[body.run_id],
+                    result=result,
+                    reason=body.sentence,
+                    seconds=seconds,
+                    diagnosis=diagnoses.get(body.run_id, ""),
                 )
             case MergeVerified() as body if body.run_id:
                 names = ", ".join(step.name for step in body.steps)

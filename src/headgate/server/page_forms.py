@@ -49,6 +49,7 @@ class TypedTask:
     non_goals: str = ""
     boundaries: str = ""
     flow: str = ""
+    model: str = ""
     dry_run: bool = False
     follows: str = ""
     """The ended task that it is a follow-up of."""
@@ -56,7 +57,7 @@ class TypedTask:
 
     @property
     def has_constraints(self) -> bool:
-        return bool(self.keep or self.non_goals or self.boundaries or self.flow or self.dry_run)
+        return bool(self.keep or self.non_goals or self.boundaries or self.flow or self.model)
 
 
 def typed_task(form: Form, error: str = "") -> TypedTask:
@@ -67,6 +68,7 @@ def typed_task(form: Form, error: str = "") -> TypedTask:
         form.text("non_goals"),
         form.text("boundaries"),
         form.text("flow"),
+        form.text("model"),
         bool(form.text("dry_run")),
         form.text("follows"),
         error,
@@ -87,6 +89,7 @@ def new_task(form: Form) -> NewTask:
             non_goals=form.lines("non_goals"),
             boundaries=form.lines("boundaries"),
             flow=form.text("flow") or None,
+            model=form.text("model") or None,
             dry_run=bool(form.text("dry_run")),
             follows=form.text("follows") or None,
         )

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from headgate.errors import HeadgateError
 from headgate.server.access import COOKIE, Access
 from headgate.server.api import After
 from headgate.server.page_forms import Form, new_task, typed_task
-from headgate.server.problems import RequestRefused
+from headgate.server.problems import RequestRefused, wants_page
 from headgate.server.schemas import Outcome
 from headgate.server.service import Service
 from headgate.server.task_pages import Pages
@@ -22,6 +22,7 @@ LOGIN_SECONDS = 0.5
 """How long a wrong token takes to be refused."""
 _STATIC_AGE = "public, max-age=31536000, immutable"
 Words = Annotated[str, Query(max_length=500)]
+Shown = Annotated[str, Query(max_length=20)]
 Page = Annotated[int, Query(ge=1, le=100_000)]
 Action = Callable[[str, Form], Awaitable[Outcome]]
 
@@ -74,12 +75,12 @@ def _add_login(app: FastAPI, access: Access) -> None:
 
 def _add_home(app: FastAPI, service: Service, pages: Pages) -> None:
     @app.get("/", include_in_schema=False)
-    async def home(q: Words = "", page: Page = 1) -> Response:
-        return HTMLResponse(pages.home(q, page))
+    async def home(q: Words = "", state: Shown = "", page: Page = 1) -> Response:
+        return HTMLResponse(pages.home(q, state, page))
 
     @app.get("/parts", include_in_schema=False)
-    async def parts(q: Words = "", page: Page = 1) -> Response:
-        return HTMLResponse(pages.home(q, page, parts_only=True))
+    async def parts(q: Words = "", state: Shown = "", page: Page = 1) -> Response:
+        return HTMLResponse(pages.home(q, state, page, parts_only=True))
 
     @app.get("/tasks", include_in_schema=False)
     async def tasks() -> Response:
@@ -91,11 +92,13 @@ def _add_home(app: FastAPI, service: Service, pages: Pages) -> None:
         try:
             accepted = service.submit(new_task(form))
         except (RequestRefused, HeadgateError) as error:
+            if not wants_page(request.scope):
+                raise
             # Nothing that was typed is lost: it is all in the page that says what is wrong.
             status = error.status if isinstance(error, RequestRefused) else 422
             return HTMLResponse(pages.home(typed=typed_task(form, str(error))), status)
         pages.note(accepted.id, accepted.notices)
-        return _go(f"/tasks/{accepted.id}")
+        return _go(f"/tasks/{accepted.id}", request)
 
 
 def _add_task(app: FastAPI, pages: Pages) -> None:
@@ -162,16 +165,19 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
             outcome = await actions[action](task_id, form)
         except (RequestRefused, HeadgateError) as error:
             status = error.status if isinstance(error, RequestRefused) else 422
-            if status == 404:
+            if status == 404 or not wants_page(request.scope):
                 raise
             if from_home:
                 return HTMLResponse(pages.home(problem=str(error)), status)
             return HTMLResponse(
                 await pages.task(task_id, problem=str(error), added=form.text("text")), status
             )
-        return _go("/" if from_home or outcome.outcome == "removed" else f"/tasks/{outcome.id}")
+        where = "/" if from_home or outcome.outcome == "removed" else f"/tasks/{outcome.id}"
+        return _go(where, request)
 
 
-def _go(where: str) -> RedirectResponse:
-    """To another page, with GET, whatever the request was."""
+def _go(where: str, sent: Request | None = None) -> Response:
+    """To another page, with GET, whatever the request was. The page's own script is told where."""
+    if sent is not None and not wants_page(sent.scope):
+        return JSONResponse({"go": where})
     return RedirectResponse(where, 303)

@@ -15,6 +15,7 @@ from headgate.core import (
     State,
     VerifyFinished,
     build_report,
+    parse_task_text,
     plain,
     say_cost,
     usage_table,
@@ -23,20 +24,31 @@ from headgate.engine import FLOW_NAMES, RETRIED_STATES, is_mergeable
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
 from headgate.server.milestone_detail import Detail, describe_events
-from headgate.server.page_data import badge, draw_chart, list_runs, list_tasks, say_pause, task_line
+from headgate.server.page_data import (
+    SHOWN_STATES,
+    Facts,
+    badge,
+    draw_chart,
+    list_runs,
+    list_tasks,
+    read_facts,
+    say_pause,
+    task_line,
+)
 from headgate.server.page_forms import TypedTask
 from headgate.server.problems import RequestRefused
 from headgate.server.service import Service
+from headgate.server.setup import read_setup
 from headgate.server.task_views import TaskView, TaskViews
 from headgate.server.templating import render
-from headgate.server.words import first_line
+from headgate.server.words import after_first_line, first_line
 from headgate.store import TaskRow, find_pause
 
 LOG_CHARS = 400_000
 """Of a log, on its page; the whole is a link away."""
 DIFF_BYTES = 2_000_000
 """Of a diff that is looked into at all."""
-MOST_NOTICES, MOST_DIFFS = 200, 8
+MOST_NOTICES, MOST_DIFFS, MOST_FACTS = 200, 8, 1_000
 _HAS_DIFF = ("PROPOSED", "SUCCESS", "STUCK", "INFRA_ERROR", "CANCELLED")
 
 
@@ -48,6 +60,7 @@ class Pages:
         self._views = TaskViews(service.engine.store)
         self._notices: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._diffs: OrderedDict[tuple[str, int], ShownDiff | None] = OrderedDict()
+        self._facts: OrderedDict[str, Facts] = OrderedDict()
 
     def note(self, task_id: str, notices: Sequence[str]) -> None:
         """Keeps what whoever submitted a task should know, for its page."""
@@ -59,6 +72,7 @@ class Pages:
     def home(
         self,
         words: str = "",
+        shown: str = "",
         page: int = 1,
         typed: TypedTask | None = None,
         problem: str = "",
@@ -71,10 +85,11 @@ class Pages:
         pause, running = find_pause(store), store.running()
         lists = list_tasks(
             store,
-            service.rows(words) if words.strip() else None,
+            self._find(words, shown),
             page,
             time.time(),
-            interrupted=running is not None and self._is_interrupted(running),
+            self._facts_of,
+            interrupted=running is not None and service.is_interrupted(running),
         )
         moments = self._views.of(running).moments if running else []
         return self._render(
@@ -85,6 +100,9 @@ class Pages:
             pause=pause,
             pause_said=say_pause(pause) if pause else "",
             words=words,
+            shown=shown,
+            states=SHOWN_STATES,
+            setup=None if parts_only else read_setup(service.repo),
             typed=typed or TypedTask(),
             problem=problem,
             flows=flow_choices(),
@@ -99,11 +117,13 @@ class Pages:
         state = view.state(row)
         over = is_over(state)
         report = build_report(state)
+        request = parse_task_text(row.task.text).request  # its constraints are shown on their own
         values = {
             "row": row,
             "task": row.task,
-            "title": first_line(row.task.text),
-            "badge": badge(row.state, interrupted=self._is_interrupted(row)),
+            "title": first_line(request),
+            "rest": after_first_line(request),
+            "badge": badge(row, interrupted=self._service.is_interrupted(row)),
             "age": time.time() - row.created,
             "state": state,
             "report": report,
@@ -111,7 +131,9 @@ class Pages:
             "usage": usage_table(report.usage),
             "flow": draw_flow(state, over),
             "chart": draw_chart(view.spending, state),
-            "runs": list_runs(view.events, over=over),
+            "runs": list_runs(
+                view.events, {failure.run_id: failure.diagnosis for failure in report.failures}, over=over
+            ),
             "moments": view.after(after or 0),
             "last_seq": view.last_seq,
             "elapsed": self._elapsed(row, state),
@@ -123,6 +145,7 @@ class Pages:
             "mergeable": is_mergeable(row) and state.has_worktree and not state.merged,
             "problem": problem,
             "added": added,
+            "kept": self._is_kept(row, view),
         }
         values["diff"] = await self._settled_diff(row, view, state)
         template = "task.html" if after is None else "task_live.html"
@@ -159,9 +182,17 @@ class Pages:
         log = await self._service.log(run_id)
         return self._render("log.html", task=row.task, run=run, log=log[-LOG_CHARS:], whole=len(log))
 
-    def _is_interrupted(self, row: TaskRow) -> bool:
-        """Whether the process that ran a task is gone: nobody holds the lock."""
-        return row.state == "RUNNING" and not self._service.engine.folder.work_lock().is_held()
+    def _find(self, words: str, shown: str) -> list[TaskRow] | None:
+        """The tasks with these words and in this state, the latest first; None where neither is asked for."""
+        if not words.strip() and not shown:
+            return None
+        return [row for row in self._service.rows(words) if shown in ("", badge(row).word)]
+
+    def _facts_of(self, row: TaskRow) -> Facts:
+        """The figures of an ended task, which stay as they are."""
+        if row.task.id not in self._facts:
+            _remember(self._facts, row.task.id, read_facts(self._service.state(row)), MOST_FACTS)
+        return self._facts[row.task.id]
 
     def _elapsed(self, row: TaskRow, state: State) -> float:
         """How long it has been worked on, up to now if it runs."""
@@ -176,6 +207,12 @@ class Pages:
             return told
         latest = view.moments[-1].text if view.moments else "Starting"
         return {"task": row.task.id, "text": latest, "lines": []}
+
+    def _is_kept(self, row: TaskRow, view: TaskView) -> bool:
+        """Whether the conversation with the model can be read."""
+        replies = (event.seq for event in view.events if isinstance(event.body, ReplyReceived))
+        first = next(replies, None)
+        return first is not None and bool(self._service.engine.store.contents(row.task.id, first, first))
 
     def _retries(self, row: TaskRow) -> list[Any]:
         """The tasks that try this one again."""

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from headgate.core import say_merged, say_money, show_hidden
 from headgate.engine import count_tokens
-from headgate.server.words import age, clock, long_clock
+from headgate.server.words import age, clock, link_runs, long_clock
 
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -64,6 +64,7 @@ def _make_environment() -> Environment:
     made.filters |= {
         "age": age,
         "clock": clock,
+        "link_runs": link_runs,
         "long_clock": long_clock,
         "money": say_money,
         "say_merged": say_merged,

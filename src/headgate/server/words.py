@@ -1,4 +1,13 @@
-"""Times and sums as the page says them."""
+"""Times and sums as the page says them, and the runs that a text names as links to their logs."""
+
+from collections.abc import Collection
+
+from markupsafe import Markup, escape
+
+from headgate.core import show_hidden
+from headgate.patterns import regex
+
+_RUN = regex(r"(?:\.headgate/runs/)?(run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6})(?:/combined\.log)?")
 
 
 def clock(seconds: float) -> str:
@@ -34,3 +43,20 @@ def first_line(text: str, chars: int = 200) -> str:
     """A title for a text: its first line, not too long."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
+
+
+def after_first_line(text: str) -> str:
+    """What a title leaves out: all after the first line; the whole text if that line is too long for one."""
+    line, _, rest = text.strip().partition("\n")
+    return rest.strip() if line.strip() == first_line(text) else text.strip()
+
+
+def link_runs(text: str, task: str, runs: Collection[str]) -> Markup:
+    """A text as HTML in which the ids and logs of these runs lead to the page of the log."""
+    made, at = Markup(), 0
+    for found in _RUN.finditer(text):
+        if found[1] in runs:
+            made += escape(show_hidden(text[at : found.start()]))
+            made += Markup('<a href="/tasks/{}/runs/{}">{}</a>').format(task, found[1], found[1])
+            at = found.end()
+    return made + escape(show_hidden(text[at:]))

@@ -172,14 +172,78 @@
     shown.textContent = [Math.floor(seconds / 60), seconds % 60].map((n) => String(n).padStart(2, "0")).join(":");
   }, 1000);
 
-  document.addEventListener("submit", (event) => {
-    const button = event.submitter;
-    // After the form is sent: a second click would send it again.
-    if (button) setTimeout(() => (button.disabled = true));
+  // Forms are sent from here, so that what was typed stays where it is if the server does not take it.
+
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.method !== "post" || form.action.endsWith("/logout")) return;
+    event.preventDefault();
+    if (form.dataset.sending) return;
+    form.dataset.sending = "1";
+    const refusal = await send(form, event.submitter);
+    delete form.dataset.sending;
+    tell(form, refusal);
   });
-  window.addEventListener("pageshow", () => {
-    for (const button of document.querySelectorAll("button:disabled")) button.disabled = false;
+
+  // Why the server did not take it; empty if it did.
+  async function send(form, button) {
+    let answer, body;
+    try {
+      answer = await fetch(button?.getAttribute("formaction") ?? form.action, {
+        method: "POST",
+        headers: { Accept: "application/json" },
+        body: new URLSearchParams(new FormData(form, button)),
+      });
+      body = await answer.json();
+    } catch {
+      lose();
+      return "The server does not answer. Your text is kept: send it again when the server is back.";
+    }
+    if (!answer.ok) return body.detail;
+    form.reset();
+    const next = new URL(body.go, location.href);
+    if (next.pathname === location.pathname) soon();
+    else location.assign(next);
+    return "";
+  }
+
+  function tell(form, refusal) {
+    const said = form.querySelector(".error") ?? document.createElement("p");
+    said.className = "error";
+    said.setAttribute("role", "alert");
+    said.textContent = refusal;
+    if (refusal) (form.querySelector("textarea") ?? form.lastElementChild).after(said);
+    else said.remove();
+  }
+
+  // Keys.
+
+  function step(by) {
+    const all = [...document.querySelectorAll("a.row-line, a.row, .file > summary, .moment > details > summary")];
+    const at = all.indexOf(document.activeElement);
+    all.at(at < 0 ? (by > 0 ? 0 : -1) : Math.min(Math.max(at + by, 0), all.length - 1))?.focus();
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const field = event.target.closest?.("input, textarea, select");
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      const form = field?.form;
+      form?.requestSubmit(form.querySelector("button"));
+    } else if (!field && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+      else if (event.key === "/") search(event);
+    }
   });
+
+  function search(event) {
+    const field = document.getElementById("q");
+    event.preventDefault();
+    if (field) field.focus();
+    else location.assign("/#q");
+  }
+
+  document.getElementById("keys").hidden = false;
+  if (location.hash === "#q") document.getElementById("q")?.focus();
 
   listen();
 })();

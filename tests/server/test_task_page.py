@@ -1,0 +1,163 @@
+"""A task's page: what comes first, what is said once, which form it has, what can be read behind it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page_visitor import Site, open_site
+
+FLOW = """\
+name: short
+stages:
+  - {id: work, prompt: Do it., budget: {turns: 6, verify_loops: 1}}
+checks: [tests_touched, verify]
+"""
+FAILING_TEST = """\
+import unittest
+
+
+class Sums(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(1 + 1, 3)
+"""
+TESTS = {"steps": [{"name": "tests", "command": "python3 -m unittest -q test_sums", "timeout": 60}]}
+PASSING = {"steps": [{"name": "tests", "command": "true", "timeout": 60}]}
+WRITES = {
+    "calls": [
+        {"write_file": {"path": "a.py", "content": "a = 1\n"}},
+        {"stage_done": {"summary": "Wrote it."}},
+    ]
+}
+SCRIPT_CALLS = {"accept": "application/json"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with open_site(tmp_path) as made:
+        (made.repo / "flow.yaml").write_text(FLOW)
+        (made.repo / "test_sums.py").write_text(FAILING_TEST)
+        yield made
+
+
+async def carry_out(site: Site, *, passes: bool, **options: str) -> str:
+    """The page of a task that has been carried out."""
+    # The second reply is about a test for the change, or else the hypotheses.
+    second = {"calls": [{"stage_done": {"summary": "It needs no test."}}]} if passes else {"text": "A typo."}
+    replies = [{"text": "I write <a.py>.", **WRITES}, second]
+    site.configure(replies, flow="flow.yaml", verification=PASSING if passes else TESTS)
+    await site.visitor.submit({"text": "Write a.py\n\nwith one line", **options})
+    await site.work()
+    name = site.engine.store.tasks()[-1].task.id
+    return (await site.visitor.get(f"/tasks/{name}")).text
+
+
+def in_order(page: str, *parts: str) -> bool:
+    places = [page.index(part) for part in parts]
+    return places == sorted(places)
+
+
+async def test_the_result_comes_first_and_the_diff_before_what_is_done_with_it(site: Site) -> None:
+    page = await carry_out(site, passes=True, dry_run="1")
+    what = (
+        ">Result</h2>",
+        'id="now"',
+        ">Changes</h2>",
+        'class="diff"',
+        ">Apply</button>",
+        ">Discard</button>",
+    )
+    assert in_order(page, *what, ">Timeline</h2>", 'id="talk"', ">Flow</h2>")
+    assert page.count(">Apply</button>") == 1
+
+
+async def test_a_stuck_task_has_one_form_for_both_ways_to_go_on(site: Site) -> None:
+    page = await carry_out(site, passes=False)
+    assert "STUCK" in page
+    assert page.count("<textarea") == 1
+    assert in_order(
+        page, ">Undo</button>", ">Timeline</h2>", "<textarea", ">Try again</button>", 'name="follows"'
+    )
+    page = (await site.visitor.submit({"text": "Write b.py", "follows": "t1"})).text
+    assert 'follow-up of <a href="/tasks/t1">t1</a>' in page
+    page = (await site.visitor.submit({"text": "and b.py"}, "/tasks/t1/resume")).text
+    assert "Added for this attempt:</strong> and b.py" in page
+
+
+async def test_a_failure_is_told_by_the_test_s_name_and_once_beside_the_timeline(site: Site) -> None:
+    page = await carry_out(site, passes=False)
+    (runs,) = re.findall(r'<section id="runs".*?</section>', page, re.DOTALL)
+    assert runs.count('class="run-reason"') == 1
+    assert "test_sum" in runs
+    assert "AssertionError" in runs
+    assert "Failed verifications" not in page
+    last = site.engine.store.events("t1")[-1].body.model_dump()["summary"]
+    assert "combined.log" in last
+    (run,) = re.findall(r"/tasks/t1/runs/(run_\w+)\" aria-label", runs)
+    assert f'<a href="/tasks/t1/runs/{run}">{run}</a>' in page
+    assert "combined.log" not in page
+
+
+async def test_the_stage_that_asks_for_a_test_is_not_called_like_the_step_that_failed(site: Site) -> None:
+    page = await carry_out(site, passes=False)
+    boxes = re.findall(r'<span class="box-title">(.*?)</span> <span class="box-status">(.*?)</span>', page)
+    assert ("A test for it?", "not run") in boxes
+    assert "TESTS" not in dict(boxes)
+
+
+async def test_the_text_is_shown_once(site: Site) -> None:
+    page = await carry_out(
+        site, passes=True, text="Write a.py\n\nwith one line\n\nConstraints:\n- no tests\n"
+    )
+    head = page[page.index("<main") : page.index(">Result</h2>")]
+    assert (head.count("Write a.py"), head.count("no tests")) == (1, 1)
+    assert '<pre class="text">with one line</pre>' in head
+
+
+async def test_the_conversation_of_a_stuck_task_can_be_read_and_that_of_others_cannot(site: Site) -> None:
+    page = await carry_out(site, passes=False)
+    assert "Open a line to read what the model was told" in page
+    told = await behind(site, page, "WORK: working")
+    assert "I write &lt;a.py&gt;." in told
+    assert "What the model was told about the task" in told
+    assert "content:\na = 1" in told  # an argument of the call
+    page = await carry_out(site, passes=True)
+    assert "Open a line to read" not in page
+    told = await behind(site, page, "WORK: working")
+    assert "It is kept for the last ten tasks that ended STUCK" in told
+    assert "I write" not in told
+
+
+async def behind(site: Site, page: str, words: str) -> str:
+    """What is behind the line of the timeline that begins so."""
+    item = next(item for item in page.split('<li class="moment')[1:] if f'class="what">{words}' in item)
+    found = re.search(r'data-part="([^"]+)"', item)
+    assert found
+    return (await site.visitor.get(found[1])).text
+
+
+async def test_undone_is_a_state_of_its_own(site: Site) -> None:
+    await carry_out(site, passes=True)
+    page = (await site.visitor.submit({}, "/tasks/t1/undo")).text
+    assert "<title>t1 UNDONE" in page
+    assert 'class="badge state-undone"' in page
+    assert "it was SUCCESS" in page
+    assert "state-success" not in page
+    home = (await site.visitor.get("/")).text
+    assert 'class="badge state-undone"' in home
+
+
+async def test_a_script_is_told_where_to_go_or_why_not(site: Site) -> None:
+    site.configure([WRITES], flow="flow.yaml", verification=PASSING)
+    sent = await site.visitor.post("/tasks", {"text": "Write a.py"}, **SCRIPT_CALLS)
+    assert (sent.status, json.loads(sent.text)) == (200, {"go": "/tasks/t1"})
+    refused = await site.visitor.post("/tasks", {"text": " "}, **SCRIPT_CALLS)
+    assert (refused.status, json.loads(refused.text)["detail"]) == (422, "Say in plain words what to do.")
+    refused = await site.visitor.post("/tasks/t1/say", {"text": " "}, **SCRIPT_CALLS)
+    assert (refused.status, json.loads(refused.text)["detail"]) == (
+        422,
+        "There is nothing to say: give a text.",
+    )
+    gone = await site.visitor.post("/tasks/t1/cancel", {"from": "home"}, **SCRIPT_CALLS)
+    assert json.loads(gone.text) == {"go": "/"}
