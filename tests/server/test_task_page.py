@@ -107,9 +107,11 @@ async def test_the_stage_that_asks_for_a_test_is_not_called_like_the_step_that_f
 
 
 async def test_the_text_is_shown_once(site: Site) -> None:
-    page = await carry_out(site, passes=True)
+    page = await carry_out(
+        site, passes=True, text="Write a.py\n\nwith one line\n\nConstraints:\n- no tests\n"
+    )
     head = page[page.index("<main") : page.index(">Result</h2>")]
-    assert head.count("Write a.py") == 1
+    assert (head.count("Write a.py"), head.count("no tests")) == (1, 1)
     assert '<pre class="text">with one line</pre>' in head
 
 

@@ -16,6 +16,7 @@ from headgate.core import (
     StepFailed,
     VerifyFinished,
     build_report,
+    parse_task_text,
     plain,
     say_cost,
     usage_table,
@@ -117,11 +118,12 @@ class Pages:
         state = view.state(row)
         over = is_over(state)
         report = build_report(state)
+        request = parse_task_text(row.task.text).request  # its constraints are shown on their own
         values = {
             "row": row,
             "task": row.task,
-            "title": first_line(row.task.text),
-            "rest": after_first_line(row.task.text),
+            "title": first_line(request),
+            "rest": after_first_line(request),
             "badge": badge(row, interrupted=self._service.is_interrupted(row)),
             "age": time.time() - row.created,
             "state": state,
