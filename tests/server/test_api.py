@@ -124,7 +124,8 @@ async def test_a_follow_up_keeps_the_constraints(repo: Path) -> None:
         status, accepted = await server.ask("POST", "/api/tasks", json={"text": "two", "follows": "t1"})
         assert status == 201
         assert accepted["notices"] == [
-            "The constraints of task t1 hold for this one, too: Constraints (must be preserved): - the tests.",
+            "The constraints of task t1 hold for this one, too:"
+            " Constraints (must be preserved): - the tests.",
             '"the tests": no test that exists may be changed.',
         ]
         _, shown = await server.ask("GET", "/api/tasks/t2")
