@@ -35,7 +35,9 @@ async def test_a_task_from_submission_to_its_report(repo: Path) -> None:
         body = {"text": "Say hello", "keep": ["the tests"], "boundaries": ["secret/**"]}
         status, accepted = await server.ask("POST", "/api/tasks", json=body)
         assert (status, accepted["id"], accepted["state"], accepted["position"]) == (201, "t1", "QUEUED", 1)
-        assert ["secret/**" in line for line in accepted["notices"]] == [True]
+        about_tests, about_paths = accepted["notices"]
+        assert about_tests == '"the tests": no test that exists may be changed.'
+        assert "secret/**" in about_paths
         await server.until("t1", "SUCCESS")
         _, (listed,) = await server.ask("GET", "/api/tasks")
         assert (listed["id"], listed["state"], listed["text"], listed["position"]) == (
@@ -122,7 +124,9 @@ async def test_a_follow_up_keeps_the_constraints(repo: Path) -> None:
         status, accepted = await server.ask("POST", "/api/tasks", json={"text": "two", "follows": "t1"})
         assert status == 201
         assert accepted["notices"] == [
-            "The constraints of task t1 hold for this one, too: Constraints (must be preserved): - the tests."
+            "The constraints of task t1 hold for this one, too:"
+            " Constraints (must be preserved): - the tests.",
+            '"the tests": no test that exists may be changed.',
         ]
         _, shown = await server.ask("GET", "/api/tasks/t2")
         assert (shown["follows"], shown["report"]["constraints"]["keep"]) == ("t1", ["the tests"])
