@@ -298,7 +298,15 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import SHARED, WHY_NOT_IN_DIFF, last_summary, say_merged, say_unread, write_summary
+from headgate.core.summary import (
+    SHARED,
+    UNCHANGED,
+    WHY_NOT_IN_DIFF,
+    last_summary,
+    say_merged,
+    say_unread,
+    write_summary,
+)
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

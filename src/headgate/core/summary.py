@@ -32,6 +32,8 @@ WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
 
+UNCHANGED = "; no file was changed"
+"""The end of the first line of a success that changed nothing."""
 SHARED = "Also changed by somebody else meanwhile, which the diff cannot tell apart"
 
 
@@ -245,7 +247,7 @@ def _headline(
     state: State, ending: TaskState, reason: str, detail: str, answered: bool = False, changed: bool = True
 ) -> str:
     clause = detail.rstrip(".")
-    unchanged = "" if changed else "; no file was changed"
+    unchanged = "" if changed else UNCHANGED
     match ending:
         case "SUCCESS" if state.passing_run:
             return f"Verified by {state.passing_run}{unchanged}."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.cli.printing import clock, printable
-from headgate.core import Report
+from headgate.core import UNCHANGED, Report
 from headgate.engine import count_tokens
 from headgate.patterns import regex
 
@@ -55,7 +55,7 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    rest = line.removeprefix("Stuck: ").removeprefix("Not verified: ")
+    rest = line.removeprefix("Stuck: ").removeprefix("Not verified: ").replace(UNCHANGED, "")
     return f"{rest[:1].upper()}{rest[1:]}"
 
 
