@@ -194,7 +194,7 @@ CHANGED = {"files_changed": ("a.py", "b.py"), "diffstat": ("a.py: +10 -2", "b.py
             ["SUCCESS: answered in 01:01."],
         ),
         (
-            {"summary": "Not verified: no verification steps are configured.\nx"},
+            {"summary": "No file was changed. Not verified: no verification steps are configured.\nx"},
             [
                 "SUCCESS: not verified, in 01:01. No verification steps are configured.",
                 "No file was changed.",

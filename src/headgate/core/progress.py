@@ -145,6 +145,8 @@ def _result(note: object) -> str:
 
 def _why(state: State, name: str) -> str:
     latest = state.tree.attempts[name][-1]
+    if latest.kind == "verify":
+        return f"{name.partition('.')[2]} failed"  # what failed there is said with the verification itself
     found = latest.verdict.reason if isinstance(latest.verdict, Fail) else ""
     return f"{name.partition('.')[2]} failed: {latest.why or found or 'it was not finished'}"
 
