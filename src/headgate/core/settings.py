@@ -73,8 +73,8 @@ class ModelSettings(Settings):
     top_p: float | None = Field(None, gt=0, le=1)
     """Nucleus sampling; absent: the server decides."""
     max_tokens: int | None = Field(None, gt=0)
-    """The longest reply, in tokens; absent: the server decides. A request asks for less where its stage or the
-    context window has room for less."""
+    """The longest reply, in tokens; absent: the server decides. A request asks for less where its stage
+    or the context window has room for less."""
     seed: int | None = None
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
