@@ -89,7 +89,7 @@ async def _follow_phase(run: StageRun) -> None:
     job = run.job
     model = job.models[run.stage.model]
     left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
-    seconds = max(min(PROBE_SECONDS, *left), 0.0)
+    seconds = max(min([PROBE_SECONDS, *left]), 0.0)
     step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run), seconds)
     if probe := step.probe:
         cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
