@@ -180,6 +180,7 @@ class Verifier:
             seconds=round(done.seconds, 3),
             tests=counted.tests,
             left_out=counted.left_out,
+            told_all=counted.told_all,
         )
         ran = StepRun(step, log.name, started, self.now(), result, verdict)
         if isinstance(verdict, Fail):

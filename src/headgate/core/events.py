@@ -499,6 +499,8 @@ class StepResult(Body):
     """How many there were, by what known runners say at their ends."""
     left_out: int = 0
     """Of these, the ones that were skipped, or expected to fail."""
+    told_all: bool = False
+    """The runner came to all its tests, also where some of them failed."""
 
 
 class VerifyStarted(Body):
@@ -550,11 +552,11 @@ class VerifyFinished(Body):
 
 
 class BaselineVerified(Body):
-    """Verification steps were run on the tree as it was at the task's start."""
+    """A verification step was run on the tree as it was at the task's start."""
 
     kind: Literal["baseline_verified"] = "baseline_verified"
     steps: tuple[str, ...]
-    """The steps that were to be run; a failed one was the last."""
+    """The step, or steps of which all passed, or of which none could be run."""
     failed: str = ""
     """The step that failed, if one did."""
     exit_code: int | None = None
@@ -564,6 +566,8 @@ class BaselineVerified(Body):
     """What the failed step printed, a short hash for each line."""
     problem: str = ""
     """Why it is not known what the steps come to there, if so."""
+    results: tuple[StepResult, ...] = ()
+    """What the steps came to."""
 
 
 class SuspectsFound(Body):

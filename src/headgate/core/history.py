@@ -225,6 +225,8 @@ class RunRecord:
     """The steps that failed, as then, in the latest verification, and were accepted."""
     still_red: frozenset[str] = frozenset()
     """What failed in it as it did then."""
+    first: dict[str, ev.StepResult] = field(default_factory=dict)
+    """What each step came to when it ran for the first time in the task."""
 
     def apply(self, body: ev.AnyBody) -> None:
         match body:
@@ -236,11 +238,13 @@ class RunRecord:
                 self.at_start.append(body)
             case ev.VerifyFinished():
                 self.ended.add(body.run_id)
+                self.first = {step.name: step for step in body.steps} | self.first
                 self.red.update(dict.fromkeys(body.red_before))
                 if not body.asked:
                     self.forgiven, self.still_red = body.forgiven, frozenset(body.red_before)
             case ev.ApplyStarted():
                 self.at_start.clear()  # the task now begins with another tree
+                self.first.clear()
 
     def ended_of(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the runs whose logs are whole."""
@@ -253,7 +257,13 @@ class RunRecord:
 
     def of(self, step: str) -> ev.BaselineVerified | None:
         """The run that was to show what this step came to; None if there was none yet."""
-        return next((run for run in self.at_start if step in run.steps), None)
+        known = (run for run in self.at_start if step in run.steps and run.failed in ("", step))
+        return next(known, None)
+
+    def counted_at_start(self, step: str) -> ev.StepResult | None:
+        """How many tests a step had then; None if that is not known."""
+        results = (result for run in self.at_start for result in run.results)
+        return next((result for result in results if result.name == step), None)
 
     def was_red(self) -> bool:
         """Whether a step failed then that passes now, or a test in a step that is forgiven."""
@@ -264,8 +274,8 @@ class RunRecord:
 
     def was_green(self, steps: Iterable[str]) -> bool:
         """Whether all of these steps passed then."""
-        passed = [set(run.steps) for run in self.at_start if not run.failed and not run.problem]
-        return any(set(steps) <= names for names in passed)
+        passed = {name for run in self.at_start if not run.failed and not run.problem for name in run.steps}
+        return passed.issuperset(steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.step_changes import StepChanges
-from headgate.run.trials import RedBefore, unless_left_out
+from headgate.run.trials import RedBefore, protects_all
 
 MOST_REWRITES = 2
 """How often the steps are run again because they changed source."""
@@ -95,10 +95,9 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         if rewritten and last:
             reason, rewritten = f"every run changes the code that it verifies: {list_some(rewritten)}", ()
             found = replace(found, verdict=Fail("verify_failed", reason))
-    protects = job.task.protect_tests or job.state.config.get("protect_tests")
-    if protects == "all" and isinstance(found.verdict, Pass):
+    if protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
-    found = unless_left_out(job, found)
+    found = await before.count_skips(found)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
