@@ -527,6 +527,9 @@ class VerifyFinished(Body):
     """The git tree that was verified."""
     tree_after: str = ""
     """The tree when the run had ended: it may have written files itself."""
+    own: str = ""
+    """`tree` without what others had changed; and `tree_after` without it."""
+    own_after: str = ""
     left_behind: tuple[str, ...] = ()
     """New files that the run itself made."""
     failing: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Self
 
 from headgate.core import events as ev
 from headgate.core.phases import PhaseState, Signals
@@ -26,6 +26,22 @@ class Failure:
     """What was changed afterwards, as a diff; None until that is known."""
     tree_after: str = ""
     """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
+    own: str = ""
+    """The tree that failed, without what others had changed; and the one after the run, without it."""
+    own_after: str = ""
+
+    @classmethod
+    def of(cls, body: ev.VerifyFinished) -> Self:
+        """A run that failed. Earlier versions did not tell the task's own changes apart."""
+        return cls(
+            body.run_id,
+            body.reason,
+            body.tree,
+            body.failing,
+            tree_after=body.tree_after,
+            own=body.own or body.tree,
+            own_after=body.own_after or body.tree_after,
+        )
 
     @property
     def sentence(self) -> str:
@@ -50,15 +66,15 @@ class WorkSinceFailure:
         self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
 
     def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
-        """Whether nothing has changed since the last of these failures, given what the next run found.
+        """Whether the task has changed nothing since the last of these failures, given what the next run found.
 
-        A tree shows neither what git ignores nor what a command did elsewhere. What tools wrote is compared
+        `tree` is without what others changed. It shows neither what git ignores nor what a command did elsewhere. What tools wrote is compared
         by its hashes; a command counts as a change if verification now fails in another way.
         """
         last = failures[-1] if failures else None
         if (
             last is None
-            or tree not in (last.tree, last.tree_after)
+            or tree not in (last.own, last.own_after)
             or any(before != after for before, after in self.written.values())
         ):
             return False

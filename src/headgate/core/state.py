@@ -198,8 +198,8 @@ class State:
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished(asked=True) as body:
                 last = self.failures[-1] if self.failures else None
-                if last and body.tree in (last.tree, last.tree_after):
-                    last.tree_after = body.tree_after
+                if last and body.own in (last.own, last.own_after):
+                    last.tree_after, last.own_after = body.tree_after, body.own_after
                 self.asked_pass = body.run_id if body.passed else ""
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
@@ -207,12 +207,10 @@ class State:
                 self.passing_run = body.run_id if body.passed else ""
                 self.last_steps = body.steps
                 if not body.passed:
-                    idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
+                    idle = self.round.is_idle(self.failures, body.own, body.reason, body.failing)
                     self.idle_rounds = self.idle_rounds + 1 if idle else 0
                     self.round = WorkSinceFailure()
-                    self.failures.append(
-                        Failure(body.run_id, body.reason, body.tree, body.failing, tree_after=body.tree_after)
-                    )
+                    self.failures.append(Failure.of(body))
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.CheckFinished() as body if self._is_review(stage, body):
                 self.review.take(body, len(self.failures))

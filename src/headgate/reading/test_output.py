@@ -297,7 +297,7 @@ class CountedTests:
     left_out: int
     """Of these, the ones that were skipped, or expected to fail."""
     told_all: bool = False
-    """The runner came to all of them, also where some failed: pytest is the one that says it if it did not."""
+    """The runner came to all of them, also where some failed. Of runners that stop early, pytest says so."""
 
 
 def count_tests(output: str) -> CountedTests:

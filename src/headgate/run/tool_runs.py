@@ -67,7 +67,8 @@ async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) 
         outcome = await ports.call(tool, args)
     finally:
         if not ports.ran_tests:
-            tree = await uninterrupted(run.job.tree.note_command())
+            tree, edits = await uninterrupted(run.job.tree.note_command())
+            _note_edits(run, edits)
     return outcome, tree
 
 

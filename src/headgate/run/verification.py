@@ -70,6 +70,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     tree = await job.tree.mark()
     if edits := await job.tree.notice_edits(tree):
         job.log.record(path, turn, edits)
+        await job.log.commit()
+    own = await job.tree.own_mark(tree)
     before, steps_did = RedBefore(job, tree), StepChanges(job, tree)
     run = ProtectedRun(job.verifier, job.context)
 
@@ -89,6 +91,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         job.log.record(path, turn, edits)
     if edits := await job.tree.notice_edits(after, verifying=True):
         job.log.record(path, turn, edits)
+    await job.log.commit()
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
@@ -108,7 +111,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     if message and not asked and job.scouts.build != "off":
         message = "\n".join([message, *await _clues(job, after, found, before.same)])
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
-    if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
+    if message and not asked and job.state.round.is_idle(job.state.failures, own, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
     if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
         message = "\n".join([message, *lost])
@@ -119,6 +122,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         reason=reason,
         tree=tree,
         tree_after=after,
+        own=own,
+        own_after=await job.tree.own_mark(after),
         left_behind=left_behind,
         failing=failing,
         asked=asked,
