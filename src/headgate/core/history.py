@@ -66,10 +66,11 @@ class WorkSinceFailure:
         self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
 
     def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
-        """Whether the task has changed nothing since the last of these failures, given what the next run found.
+        """Whether the task has changed nothing since the last of these failures, by what the next run found.
 
-        `tree` is without what others changed. It shows neither what git ignores nor what a command did elsewhere. What tools wrote is compared
-        by its hashes; a command counts as a change if verification now fails in another way.
+        `tree` is without what others changed. It shows neither what git ignores nor what a command did
+        elsewhere. What tools wrote is compared by its hashes; a command counts as a change if verification
+        now fails in another way.
         """
         last = failures[-1] if failures else None
         if (

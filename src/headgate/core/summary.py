@@ -84,7 +84,7 @@ def write_summary(
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:
         lines.append(f"{SHARED}: {', '.join(shared)}.")
-    if left := [path for path in state.left_behind if not _CACHE.search(path)]:
+    if left := left_by_verification(state):
         more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
         lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")
     lines += [say_unread(unread)] if unread else []
@@ -96,6 +96,11 @@ def write_summary(
     if ended_runs and ending != "SUCCESS":
         lines += _list_runs(ended_runs)
     return "\n".join(lines)
+
+
+def left_by_verification(state: State) -> list[str]:
+    """The new files that verification runs made, without caches."""
+    return [path for path in state.left_behind if not _CACHE.search(path)]
 
 
 def say_merged(verified: bool | None, reason: str) -> str:
