@@ -95,6 +95,7 @@ async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
         ("cd . && no-such-program-anywhere", True),
         ("if true; then no-such-program-anywhere; fi", True),
         ("./missing.sh", False),
+        ("/etc/passwd", True),  # it is there, and no program
         ("sh -c 'no-such-program-anywhere'", True),
         ("exit 127", False),
     ],

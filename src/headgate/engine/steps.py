@@ -2,14 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
-from headgate.checks import COMBINED, StepRun, new_run_id
+from headgate.checks import COMBINED, Missing, StepRun, new_run_id
 from headgate.config import Config
 from headgate.core import Broken, Pass, StepResult, VerifyStep
-from headgate.engine.assembly import build_verifier, find_sandbox
+from headgate.engine.assembly import build_verifier, command_environment, find_sandbox
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
 from headgate.process import NoSandbox
@@ -56,6 +57,19 @@ class StepsOutcome:
         if self.failed:
             return f"{len(self.failed)} of {self.steps} step{'s' * (self.steps != 1)} failed."
         return "All steps passed." if self.steps > 1 else "The step passed."
+
+
+async def missing_of_steps(repo: Path, config: Config, environ: Mapping[str, str]) -> list[Missing]:
+    """What the steps name that is not there; nothing of the repository is run.
+
+    HeadgateError if that cannot be looked at.
+    """
+    sandbox = find_sandbox(config, environ)
+    bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
+    verifier = build_verifier(Folder(repo), resolve_package(repo, config), Bus(), bubblewrap)
+    if verifier is None:
+        return []
+    return await replace(verifier, environment=command_environment(config, environ)).missing()
 
 
 async def run_steps(

@@ -73,11 +73,28 @@ HYPOTHESES_TOKENS = 500
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
+    if cannot := await _cannot_verify(job):
+        return cannot
     whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
     ended = await run_group(job, whole) or await judge_task(job)
     if ended.action == "stuck" and job.state.config.get("hypotheses", True):
         await ask_for_hypotheses(job, ended)
     return ended
+
+
+async def _cannot_verify(job: Job) -> Decision | None:
+    """Ends the task before a model is asked if its steps name what is not there: all work would be in vain.
+
+    A dry run is not verified, nor is a question that changes nothing.
+    """
+    if job.verifier is None or job.proposing or job.task.is_question or job.state.replies:
+        return None
+    recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
+    leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))
+    if all(leaf.kind != "verify" for leaf in leaves):
+        return None
+    missing = [one.sentence() for one in await job.verifier.missing() if one.sure]
+    return Decision("infra", "check_broken", job.redact(clean_text(" ".join(missing)))) if missing else None
 
 
 async def ask_for_hypotheses(job: Job, why: Decision) -> None:
