@@ -105,25 +105,34 @@ class TaskResumed(Body):
     """What a command that it left running had done to protected files, and was undone: a sentence each."""
 
 
-class StoreRestored(Body):
+class Remark(Body):
+    """What became of files is told to people in a sentence, also in the report."""
+
+    sentence: str
+
+
+class StoreRestored(Remark):
     """A command had deleted `.headgate`, and what was in the store was put back."""
 
     kind: Literal["store_restored"] = "store_restored"
-    sentence: str
 
 
-class ProtectedCommits(Body):
+class ProtectedCommits(Remark):
     """A command made commits that change protected files; they were undone, or it says why not."""
 
     kind: Literal["protected_commits"] = "protected_commits"
-    sentence: str
 
 
-class PrivilegesRemoved(Body):
+class ConfigRestored(Remark):
+    """A file that configures the task changed while a command ran, and was restored."""
+
+    kind: Literal["config_restored"] = "config_restored"
+
+
+class PrivilegesRemoved(Remark):
     """Files that commands left would have run with the user's rights for anybody who starts them."""
 
     kind: Literal["privileges_removed"] = "privileges_removed"
-    sentence: str
 
 
 class StageStarted(Body):
@@ -546,7 +555,7 @@ class VerifyFinished(Body):
     known: str = ""
     """The git tree that the run left, where whose changes are whose is recorded and the run changed files."""
     put_back: tuple[str, ...] = ()
-    """What a person should know of files that configure the task: they were changed, and were put back."""
+    """What earlier versions said here of files that configure the task is now `config_restored`."""
 
     @property
     def sentence(self) -> str:
@@ -892,6 +901,7 @@ AnyBody = Annotated[
     | TaskReportInvalid
     | StoreRestored
     | ProtectedCommits
+    | ConfigRestored
     | PrivilegesRemoved,
     Field(discriminator="kind"),
 ]

@@ -243,7 +243,7 @@ class State:
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
-            case ev.StoreRestored() | ev.ProtectedCommits() | ev.PrivilegesRemoved() as body:
+            case ev.Remark() as body:
                 self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason

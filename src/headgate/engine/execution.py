@@ -43,7 +43,7 @@ from headgate.engine.flow_models import open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.outcome import OutcomeRecorder
 from headgate.engine.proposals import abandon_apply, apply_proposal
-from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
+from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
@@ -218,7 +218,7 @@ class Execution:
                 if not self.store.is_cancelled(self.task.id):
                     raise  # otherwise the end, which looks at protected files again, tells of it
         if self._interrupted:
-            for event in commit_events(self._restored):
+            for event in restored_events(self._restored):
                 self.log.record("", 0, event)
         if self.store.is_cancelled(self.task.id):
             return CANCELLED

@@ -1,7 +1,7 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +17,7 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
-from headgate.protect import CommitsFound, ConfigFiles, Restored
+from headgate.protect import CommitsFound, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
@@ -62,11 +62,10 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     steps = tuple(step.name for step in job.verifier.steps)
     job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
     await job.log.commit()
-    changed: tuple[Restored, ...] = ()
     if job.context.protected:
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
-        changed = await asyncio.to_thread(job.context.protected.check_and_restore)
+        await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     if edits := await job.tree.notice_edits(tree):
         job.log.record(path, turn, edits)
@@ -132,7 +131,6 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
         known=steps_did.known,
-        put_back=_say_put_back((*changed, *run.restored)),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
@@ -145,16 +143,6 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
         return found
     reason = f"{found.verdict.reason}{before.found.clause}"
     return replace(found, verdict=replace(found.verdict, reason=reason))
-
-
-def _say_put_back(restored: Iterable[Restored]) -> tuple[str, ...]:
-    """What a person may have changed while the task ran: nobody else would say that it is gone."""
-    own = [one for one in restored if one.reason == ConfigFiles.reason and not one.problem]
-    return tuple(
-        f"{one.path} was {one.change} before or during verification, and that was undone, because it"
-        " configures this task: if it was you, do it again when the task has ended"
-        for one in own
-    )
 
 
 def _is_told(one: Restored) -> bool:
