@@ -20,7 +20,7 @@ async def test_what_a_person_writes_between_commands_stays(bench: Bench) -> None
         lambda: bench.put("agent.yaml", f"{before}shell_timeout: 7\n"),
         lambda: bench.put("agent.json", "{}"),
         shell("echo two > two.txt"),
-        lambda: (bench.repo / "agent.json").unlink(),
+        (bench.repo / "agent.json").unlink,
     )
     assert (report.state, report.verified, report.warnings) == ("SUCCESS", True, ())
     assert report.files_changed == ("one.txt", "two.txt")
