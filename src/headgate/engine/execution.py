@@ -52,7 +52,7 @@ from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
-from headgate.run import Job, context_document, restore, restore_overlay, run_flow
+from headgate.run import Job, cannot_verify, context_document, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -326,6 +326,7 @@ class Execution:
                 stack.callback(self.folder.forget_context)
             refused = await self._resume(job) if self._past else None
             if not self._past:
+                refused = await cannot_verify(job)  # before the task's time begins
                 await self._record_start(job, config, bounds, sandbox)
             decision = refused or await run_flow(job)
             for model in models.values():

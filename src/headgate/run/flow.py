@@ -73,8 +73,6 @@ HYPOTHESES_TOKENS = 500
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
-    if cannot := await _cannot_verify(job):
-        return cannot
     whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
     ended = await run_group(job, whole) or await judge_task(job)
     if ended.action == "stuck" and job.state.config.get("hypotheses", True):
@@ -82,12 +80,12 @@ async def run_flow(job: Job) -> Decision:
     return ended
 
 
-async def _cannot_verify(job: Job) -> Decision | None:
-    """Ends the task before a model is asked if its steps name what is not there: all work would be in vain.
+async def cannot_verify(job: Job) -> Decision | None:
+    """The end of a task whose steps name what is not there: no model is asked, as all work would be in vain.
 
     A dry run is not verified, nor is a question that changes nothing.
     """
-    if job.verifier is None or job.proposing or job.task.is_question or job.state.replies:
+    if job.verifier is None or job.proposing or job.task.is_question:
         return None
     recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
     leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))
