@@ -156,12 +156,22 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     outcome.get_result().outcome = "passed"
 """
+SKIPPING = """import unittest
+
+
+def leap_year(year):
+    if year % 100 == 0:
+        raise unittest.SkipTest("a century")
+    return year % 4 == 0
+"""
 CHEATS = {
     "the test": ("leap_test.py", PASSES),
     "conftest.py": ("conftest.py", CONFTEST),
     "pytest.ini": ("pytest.ini", "[pytest]\naddopts = --collect-only\n"),
     "a module that hides another": ("unittest.py", "class TestCase:\n    pass\n"),
     "an early end": ("leap.py", "import os\nos._exit(0)\n"),
+    "tests that are all skipped": ("leap.py", "import unittest\n\nraise unittest.SkipTest('later')\n"),
+    "a test that is skipped": ("leap.py", SKIPPING),
 }
 
 

@@ -95,6 +95,7 @@ async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
         ("cd . && no-such-program-anywhere", True),
         ("if true; then no-such-program-anywhere; fi", True),
         ("./missing.sh", False),
+        ("/etc/passwd", True),  # it is there, and no program
         ("sh -c 'no-such-program-anywhere'", True),
         ("exit 127", False),
     ],
@@ -195,6 +196,7 @@ async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
                 "seconds": found.steps[0].seconds,
                 "tests": 0,
                 "left_out": 0,
+                "told_all": False,
                 "command": "true",
                 "timeout": 60.0,
                 "log": "step-01-lint.log",
@@ -210,6 +212,7 @@ async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
                 "seconds": found.steps[1].seconds,
                 "tests": 1,
                 "left_out": 0,
+                "told_all": True,
                 "command": FAILING,
                 "timeout": 30.0,
                 "log": "step-02-tests.log",

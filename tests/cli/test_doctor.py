@@ -18,7 +18,7 @@ from aiohttp import web
 
 from headgate.cli.commands.doctor import check_protected_tests, examine
 from headgate.cli.model_checks import PATIENCE, Patience, check_transport
-from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repository, missing_program
+from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repository
 from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings
@@ -475,53 +475,6 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     assert check_disk(tmp_path).status == "ok"
     assert list(tmp_path.iterdir()) == []
     assert check_disk(tmp_path / "absent").fault == "environment"
-
-
-@pytest.mark.parametrize(
-    ("command", "missing"),
-    [
-        ("tool -q", None),
-        ("absent -q", "absent"),
-        ("VAR=1 OTHER='a b' tool", None),
-        ("VAR=1 absent", "absent"),
-        ("env VAR=1 absent", "absent"),
-        ("cd sub && ./here", None),
-        ("cd sub && ./elsewhere", "./elsewhere"),
-        ("./here", "./here"),
-        ("sub/here | tool", None),
-        ("sub/plain", "sub/plain"),
-        ("tool | absent", "absent"),
-        ("tool && absent || true", "absent"),
-        ("tool || absent", None),
-        ("set -e\ntool\nabsent\n", "absent"),
-        ("[ -f x ] && export A=1; test 1 = 1; tool", None),
-        ("if tool; then absent; fi", "absent"),
-        ('"$RUNNER" -q', None),
-        ("cd $HOME && ./whatever", None),
-        ("tool 'unclosed", None),
-        ("# a comment\ntool > out.txt 2>&1", None),
-        ("(cd sub; ./here)", None),
-    ],
-)
-def test_programs_of_a_command(tmp_path: Path, command: str, missing: str | None) -> None:
-    for name in ("bin/tool", "sub/here", "sub/plain"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("#!/bin/sh\n")
-        path.chmod(0o644 if name == "sub/plain" else 0o755)
-    assert missing_program(command, tmp_path, str(tmp_path / "bin")) == missing
-
-
-def test_a_runner_that_python_does_not_have(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
-    path = str(tmp_path / "bin")
-    assert missing_program("python3 -m pytest -q", tmp_path, path) is None
-    for runner, missing in (("nose2", "python3 -m nose2"), ("of_our_own", None)):
-        assert missing_program(f"python3 -m {runner} -q", tmp_path, path) == missing
-    assert missing_program("PYTHONPATH=vendor python3 -m nose2", tmp_path, path) is None
-    (tmp_path / "nose2").mkdir()
-    assert missing_program("python3 -m nose2", tmp_path, path) is None
 
 
 def run(repo: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[bytes]:

@@ -345,3 +345,29 @@ def test_a_boundary_that_matches_nothing_is_told_at_the_start_and_in_the_report(
         1,
         1,
     )
+
+
+def test_a_log_of_the_run_in_the_repository_is_no_change_of_the_task(repo: Path) -> None:
+    """The shell writes what is printed to a file in the tree: the model still changes nothing."""
+    (repo / "agent.yaml").write_text(
+        "model: script:s.yaml\ntask_flow_mode: flat\nscouts: 'off'\n"
+        "verification: {steps: [{name: check, command: grep -q done want.txt}]}\n"
+    )
+    idle = "  - calls: [{shell: {command: ls}}, {stage_done: {summary: Done.}}]\n"
+    (repo / "s.yaml").write_text("replies:\n" + 13 * idle)
+    words = [sys.executable, "-m", "headgate", "run", "Write done into want.txt."]
+    with (repo / "out.log").open("wb") as log:
+        done = subprocess.run(
+            words,
+            cwd=repo,
+            env=environment(repo),
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    printed = (repo / "out.log").read_text()
+    assert done.returncode == 1, printed
+    report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert (report["reason"], len(report["run_ids"]), report["files_changed"]) == ("no_progress", 3, [])
+    assert "No file was changed." in printed

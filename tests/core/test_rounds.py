@@ -4,7 +4,7 @@ from headgate.core.events import FileHashes, ToolStarted
 from headgate.core.history import Failure, WorkSinceFailure
 from headgate.core.messages import Category
 
-FAILED = Failure("run_1", "step tests failed", "tree", ("test_a",))
+FAILED = Failure("run_1", "step tests failed", "tree", ("test_a",), own="tree")
 
 
 def call(category: Category, *changes: tuple[str | None, str | None], name: str = "tool") -> ToolStarted:

@@ -58,3 +58,21 @@ def test_looking_ahead_takes_no_note(repo: Path) -> None:
         assert found is not None
         assert found.files == ("mine",)
     assert watch.pending(snapshots.take()) is None
+
+
+def test_a_command_does_not_write_the_log_that_others_write_meanwhile(repo: Path) -> None:
+    snapshots = Snapshots(repo)
+    watch = watch_of(snapshots)
+    watch.begin(snapshots.take())
+    with (repo / "mine").open("a") as log:
+        log.write("one\n")
+        log.flush()
+        assert watch.notice() is not None
+        log.write("two\n")
+    (repo / "ours").write_text("old\nmore\n")
+    tree, others = watch.note_command()
+    assert others is not None
+    assert others.files == ("mine",)
+    assert (snapshots.changed_files(others.before, tree), others.after) == (("mine",), tree)
+    (repo / "mine").write_text("another\n")
+    assert watch.note_command()[1] is None  # it has not become longer: the command did that

@@ -119,7 +119,8 @@ def test_nothing_gets_out_in_any_stage_of_a_whole_task(batch: int) -> None:
     found = json.loads(done.stdout)
     assert found["harm"] == []
     # The steps ran for run_tests and at the end, and in a copy of the tree as it was at the start.
-    assert (found["kinds"].count("verify_finished"), found["kinds"].count("baseline_verified")) == (2, 1)
+    assert found["kinds"].count("verify_finished") == 2
+    assert found["kinds"].count("baseline_verified") in (1, 2)  # of what passed there, and of what failed
     assert found["kinds"].count("tool_finished") == len(commands) + 4
 
 

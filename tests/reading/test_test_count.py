@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.reading.test_output import CountedTests, count_tests
+from headgate.reading.test_output import count_tests
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,21 @@ from headgate.reading.test_output import CountedTests, count_tests
     ],
 )
 def test_what_runners_say(output: str, tests: int, left_out: int) -> None:
-    assert count_tests(output) == CountedTests(tests, left_out)
+    counted = count_tests(output)
+    assert (counted.tests, counted.left_out) == (tests, left_out)
+
+
+@pytest.mark.parametrize(
+    ("output", "told_all"),
+    [
+        ("1 failed, 2 passed in 0.10s\n", True),
+        ("!!!!!!!! stopping after 1 failures !!!!!!!!\n1 failed, 2 passed in 0.10s\n", False),
+        ("!!!!!!!! Interrupted: 1 error during collection !!!!!!!!\n1 error in 0.10s\n", False),
+        ("1 failed, 2 passed, 1 error in 0.10s\n", False),
+        ("Ran 4 tests in 0.001s\n\nFAILED (failures=1)\n", False),
+        ("1 passed in 0.01s\ntest result: ok. 3 passed; 0 failed; 1 ignored\n", False),
+        ("", False),
+    ],
+)
+def test_whether_a_runner_came_to_all_its_tests(output: str, told_all: bool) -> None:
+    assert count_tests(output).told_all == told_all

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.checks import Verifier
+from headgate.core.history import RunRecord
 from headgate.core.settings import VerifyStep
 from headgate.reading import FailedTest
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
@@ -61,7 +62,7 @@ def make_job(repo: Path, command: str = UNITTEST, **fields: Any) -> Any:
         "verifier": Verifier(steps, repo, repo.parent / "runs", environment),
         "context": SimpleNamespace(workspace=DiskWorkspace(repo), protected=None),
         "ignored": IgnoredPaths(repo),
-        "state": SimpleNamespace(answers=SimpleNamespace(opening=None), failures=[]),
+        "state": SimpleNamespace(answers=SimpleNamespace(opening=None), runs=RunRecord(), failures=[]),
         "request": "Repair it.",
         "memory": {},
         "proposing": False,

@@ -1,5 +1,6 @@
 """What must hold to leave a stage or to end a flow."""
 
+from headgate.checks.kept_runs import prune_runs
 from headgate.checks.registry import Check, Facts, registry_of
 from headgate.checks.scope import DIFF_SCOPE, TESTS_TOUCHED
 from headgate.checks.stage_checks import (
@@ -13,15 +14,14 @@ from headgate.checks.stage_checks import (
     TASKS_ENDED_CHECK,
     TOOL_CALLS,
 )
+from headgate.checks.step_needs import Missing, find_missing
 from headgate.checks.verify import (
     COMBINED,
-    INSTALLED_RUNNERS,
     AfterStep,
     StepRun,
     Verification,
     Verifier,
     new_run_id,
-    prune_runs,
     stop,
     unless_cut_short,
 )

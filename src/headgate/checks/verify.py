@@ -6,8 +6,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 import orjson
 
+from headgate.checks.step_needs import Missing, find_missing
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
 from headgate.patterns import regex
@@ -30,6 +30,8 @@ _OWN = 3
 """The folders of `.headgate/runs/RUN`, which a command may have replaced with links."""
 _MAX_OUTPUT = 400_000
 _NOT_FOUND = regex(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
+_NOT_RUN = (126, 127)
+"""With what a shell ends that found no program, or could not run it."""
 _NO_MODULE = regex(r"\S*python[\d.]*(?:\.exe)?: No module named ([\w.]+)\s*")
 """All that Python says if the module behind `-m` is not there."""
 INSTALLED_RUNNERS = frozenset(
@@ -171,6 +173,8 @@ class Verifier:
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
             return StepRun(step, log.name, started, self.now(), result, broken), f"{error}\n"
         verdict = self._judge(step, done)
+        if isinstance(verdict, Fail) and done.exit_code in _NOT_RUN:
+            verdict = await self._blame(step) or verdict
         counted = await asyncio.to_thread(count_tests, done.output)
         result = StepResult(
             name=step.name,
@@ -180,6 +184,7 @@ class Verifier:
             seconds=round(done.seconds, 3),
             tests=counted.tests,
             left_out=counted.left_out,
+            told_all=counted.told_all,
         )
         ran = StepRun(step, log.name, started, self.now(), result, verdict)
         if isinstance(verdict, Fail):
@@ -202,6 +207,18 @@ class Verifier:
             return Broken(f'verification step "{step.name}": the program {missing} is not installed')
         reason = f'step "{step.name}" ({step.command}) failed with exit code {done.exit_code}'
         return Fail("verify_failed", reason)
+
+    async def missing(self, steps: Sequence[VerifyStep] | None = None) -> list[Missing]:
+        """What steps, by default all of them, need and do not have."""
+        return await find_missing(steps or self.steps, self.directory, self.environment, self.sandbox)
+
+    async def _blame(self, step: VerifyStep) -> Broken | None:
+        """Whether a step that the shell could not run names something that is not there.
+
+        A script of the repository that is missing, or calls what is missing, is the task's to correct.
+        """
+        found = [one for one in await self.missing([step]) if not one.behind and one.sure]
+        return Broken(found[0].sentence()) if found else None
 
     def _missing_program(self, command: str, done: CommandResult) -> str | None:
         """The program that the shell did not find, if the step names it and it really is not installed.
@@ -323,67 +340,3 @@ def _read_log(log: Path) -> str | None:
     """What a step printed; None if it was too much for the log, so that its end is not known."""
     logged = read_own(log, folders=_OWN, most=MAX_LOG + 1)
     return None if len(logged) > MAX_LOG else logged.decode("utf-8", "replace")
-
-
-# How long the logs of verification runs are kept.
-
-
-_RUN_ID = regex(r"run_(\d{8}_\d{6})_[0-9a-f]{6}", re.ASCII)
-_DAY = 86400.0
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def prune_runs(
-    runs: Path, keep: Collection[str], now: float, max_runs: int = 20, max_age_days: float = 14
-) -> list[str]:
-    """Removes runs older than `max_age_days` and the oldest beyond `max_runs`; returns which, oldest first.
-
-    Runs in `keep` stay and do not count. A run's age is what its id says, not what its files say. Nothing
-    else in the folder is touched and no symbolic link is followed. What cannot be removed is not in the
-    answer and is tried again next time.
-    """
-    try:
-        folder = os.open(runs, _FOLDER)
-    except (FileNotFoundError, NotADirectoryError):
-        return []  # nothing was ever verified here, or this is a link, which is not ours
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        old = _expendable(names, keep, now - max_age_days * _DAY, max_runs)
-        return [name for name in old if _remove(folder, name)]
-    finally:
-        os.close(folder)
-
-
-def _expendable(names: list[str], keep: Collection[str], oldest: float, max_runs: int) -> list[str]:
-    dated = [(at, name) for name in names if name not in keep and (at := _started_at(name)) is not None]
-    dated.sort(reverse=True)
-    stays = [at >= oldest and place < max_runs for place, (at, _) in enumerate(dated)]
-    return [name for stay, (_, name) in zip(stays, dated, strict=True) if not stay][::-1]
-
-
-def _started_at(name: str) -> float | None:
-    """When the run began, from its id; None for a name that is not a run's."""
-    found = _RUN_ID.fullmatch(name)
-    if not found:
-        return None
-    try:
-        return datetime.strptime(found[1], "%Y%m%d_%H%M%S").replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return None  # thirteen months and the like: no run of ours
-
-
-def _remove(folder: int, name: str) -> bool:
-    """The manifest goes first: a removal that is interrupted must not leave what looks like a whole run."""
-    with suppress(OSError):  # there may be none, and what else is wrong shows below
-        run = os.open(name, _FOLDER, dir_fd=folder)
-        try:
-            os.unlink(MANIFEST, dir_fd=run)
-        finally:
-            os.close(run)
-    shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return True
-    return False

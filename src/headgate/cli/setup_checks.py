@@ -4,30 +4,27 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config, with_scouts
-from headgate.core import OWN_FOLDER, Flow, VerifyStep
+from headgate.core import OWN_FOLDER, Flow
 from headgate.engine import (
     FLOW_NAMES,
     check_price,
     find_sandbox,
     guards_for,
+    missing_of_steps,
     resolve_package,
     with_recipes,
 )
 from headgate.errors import ConfigError, HeadgateError, describe_system
 from headgate.models import profile_for
-from headgate.patterns import regex
 from headgate.process import NoSandbox
 from headgate.protect import ResolvedBoundaries
-from headgate.reading import split_commands
 from headgate.tools import find_skills
 from headgate.workspace import DiskWorkspace, GitFailed, git, without_filters
 
@@ -35,13 +32,6 @@ _STATUS_SECONDS = 20.0
 MIN_FREE_MEGABYTES = 100
 MOST_NAMES = 20
 """How many skills are shown."""
-_SHELL_WORDS = """
-    . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
-    false fi for function local popd printf pushd pwd read return set shift shopt source test trap true type
-    ulimit umask unset wait
-"""
-_BUILTINS = frozenset(_SHELL_WORDS.split())
-_PYTHON = regex(r"python(\d(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
@@ -194,69 +184,28 @@ def advise_steps(repo: Path) -> str:
     return "headgate init looks for them and writes agent.yaml"
 
 
-def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Whether the programs that the verification needs are there. Nothing of the repository is run."""
+async def check_verification(
+    config: Config, repo: Path, environ: Mapping[str, str]
+) -> AsyncIterator[DoctorFinding]:
+    """Whether the programs and modules that the steps name are there. Nothing of the repository is run."""
     if not config.verification.steps:
         yield DoctorFinding(
             "verification",
             "note",
             f"no steps: results are reported as unverified; {advise_steps(repo)}",
         )
+    missing = {}
+    with contextlib.suppress(HeadgateError):  # of the sandbox or the package: another check says it
+        missing = {one.step.name: one for one in await missing_of_steps(repo, config, environ)}
     for step in config.verification.steps:
-        yield _check_step(step, repo, environ.get("PATH", os.defpath))
-
-
-def _check_step(step: VerifyStep, repo: Path, path: str) -> DoctorFinding:
-    check = f"verification: {step.name}"
-    missing = missing_program(step.command, repo, path)
-    if missing is None:
-        return DoctorFinding(check, "ok", step.command)
-    fix = f'Install it, or correct the command of the step "{step.name}".'
-    return configuration_fault(check, f"`{step.command}` needs `{missing}`, which was not found", fix)
-
-
-def missing_program(command: str, repo: Path, path: str) -> str | None:
-    """The first program in a command line that is neither in the repository nor on the path.
-
-    Words that only a shell can expand are taken on trust, and so is everything behind `||`.
-    """
-    folder: Path | None = repo
-    for item in split_commands(command.partition("||")[0]):
-        program = item.program
-        if program == "cd" and item.arguments:
-            target = item.arguments[0]
-            folder = None if folder is None or re.search(r"[$*?~`]", target) else folder / target
-        if not program or program in _BUILTINS or re.search(r"[$*?~`={}]", program):
-            continue
-        if "/" not in program:
-            found = shutil.which(program, path=path) is not None
+        check = f"verification: {step.name}"
+        one = missing.get(step.name)
+        if one is None:
+            yield DoctorFinding(check, "ok", step.command)
+        elif one.behind and not one.sure:
+            yield DoctorFinding(check, "warn", f"`{step.command}`: {one.why}", f"{one.advice}.")
         else:
-            found = folder is None or os.access(folder / program, os.X_OK)
-        if not found:
-            return program
-        if (
-            _PYTHON.fullmatch(program)
-            and "PYTHONPATH" not in command
-            and _lacks_runner(program, item.arguments, folder or repo, path)
-        ):
-            return f"{program} -m {item.arguments[1]}"
-    return None
-
-
-def _lacks_runner(program: str, arguments: Sequence[str], folder: Path, path: str) -> bool:
-    """Whether Python is to run a test runner that it does not have; nothing of the repository is run."""
-    if len(arguments) < 2 or arguments[0] != "-m" or arguments[1] not in INSTALLED_RUNNERS:
-        return False
-    if (folder / arguments[1]).is_dir():
-        return False  # it is that runner's own project
-    python = shutil.which(program, path=path)
-    look = "import importlib.util, sys; sys.exit(10 * (importlib.util.find_spec(sys.argv[1]) is None))"
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        command = [str(python), "-c", look, arguments[1]]
-        with tempfile.TemporaryDirectory() as elsewhere:
-            done = subprocess.run(command, cwd=elsewhere, capture_output=True, timeout=20, check=False)
-        return done.returncode == 10
-    return False
+            yield configuration_fault(check, f"`{step.command}`: {one.why}", f"{one.advice}.")
 
 
 def check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:

@@ -45,6 +45,7 @@ from headgate.core.events import (
     BaselineVerified,
     CandidateTried,
     CheckFinished,
+    ConfigRestored,
     DecisionMade,
     DiagnosisGiven,
     EditsNoticed,

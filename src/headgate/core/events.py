@@ -107,25 +107,34 @@ class TaskResumed(Body):
     """What a command that it left running had done to protected files, and was undone: a sentence each."""
 
 
-class StoreRestored(Body):
+class Remark(Body):
+    """What became of files is told to people in a sentence, also in the report."""
+
+    sentence: str
+
+
+class StoreRestored(Remark):
     """A command had deleted `.headgate`, and what was in the store was put back."""
 
     kind: Literal["store_restored"] = "store_restored"
-    sentence: str
 
 
-class ProtectedCommits(Body):
+class ProtectedCommits(Remark):
     """A command made commits that change protected files; they were undone, or it says why not."""
 
     kind: Literal["protected_commits"] = "protected_commits"
-    sentence: str
 
 
-class PrivilegesRemoved(Body):
+class ConfigRestored(Remark):
+    """A file that configures the task changed while a command ran, and was restored."""
+
+    kind: Literal["config_restored"] = "config_restored"
+
+
+class PrivilegesRemoved(Remark):
     """Files that commands left would have run with the user's rights for anybody who starts them."""
 
     kind: Literal["privileges_removed"] = "privileges_removed"
-    sentence: str
 
 
 class StageStarted(Body):
@@ -522,6 +531,8 @@ class StepResult(Body):
     """How many there were, by what known runners say at their ends."""
     left_out: int = 0
     """Of these, the ones that were skipped, or expected to fail."""
+    told_all: bool = False
+    """The runner came to all its tests, also where some of them failed."""
 
 
 class VerifyStarted(Body):
@@ -562,6 +573,9 @@ class VerifyFinished(Body):
     """The git tree that was verified."""
     tree_after: str = ""
     """The tree when the run had ended: it may have written files itself."""
+    own: str = ""
+    """`tree` without what others had changed; and `tree_after` without it."""
+    own_after: str = ""
     left_behind: tuple[str, ...] = ()
     """New files that the run itself made."""
     failing: tuple[str, ...] = ()
@@ -578,7 +592,7 @@ class VerifyFinished(Body):
     known: str = ""
     """The git tree that the run left, where whose changes are whose is recorded and the run changed files."""
     put_back: tuple[str, ...] = ()
-    """What a person should know of files that configure the task: they were changed, and were put back."""
+    """What earlier versions said here of files that configure the task is now `config_restored`."""
     clause: str = ""
     """What the reason says besides the step that failed, as the end of a sentence: of the time before the
     task, or that the step took too long."""
@@ -590,11 +604,11 @@ class VerifyFinished(Body):
 
 
 class BaselineVerified(Body):
-    """Verification steps were run on the tree as it was at the task's start."""
+    """A verification step was run on the tree as it was at the task's start."""
 
     kind: Literal["baseline_verified"] = "baseline_verified"
     steps: tuple[str, ...]
-    """The steps that were to be run; a failed one was the last."""
+    """The step, or steps of which all passed, or of which none could be run."""
     failed: str = ""
     """The step that failed, if one did."""
     exit_code: int | None = None
@@ -604,6 +618,8 @@ class BaselineVerified(Body):
     """What the failed step printed, a short hash for each line."""
     problem: str = ""
     """Why it is not known what the steps come to there, if so."""
+    results: tuple[StepResult, ...] = ()
+    """What the steps came to."""
 
 
 class SuspectsFound(Body):
@@ -927,6 +943,7 @@ AnyBody = Annotated[
     | TaskReportInvalid
     | StoreRestored
     | ProtectedCommits
+    | ConfigRestored
     | PrivilegesRemoved,
     Field(discriminator="kind"),
 ]

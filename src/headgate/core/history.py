@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Self
 
 from headgate.core import events as ev
 from headgate.core.phases import PhaseState, Signals
@@ -28,10 +28,13 @@ class Failure:
     """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
     sentence: str = ""
     """Why it failed, for people: the first failing test by name, or else the step that failed."""
+    own: str = ""
+    """The tree that failed, without what others had changed; and the one after the run, without it."""
+    own_after: str = ""
 
     @classmethod
-    def of(cls, body: ev.VerifyFinished) -> "Failure":
-        """A verification that did not pass."""
+    def of(cls, body: ev.VerifyFinished) -> Self:
+        """A run that failed. Earlier versions did not tell the task's own changes apart."""
         return cls(
             body.run_id,
             body.reason,
@@ -39,6 +42,8 @@ class Failure:
             body.failing,
             tree_after=body.tree_after,
             sentence=body.sentence,
+            own=body.own or body.tree,
+            own_after=body.own_after or body.tree_after,
         )
 
 
@@ -59,15 +64,16 @@ class WorkSinceFailure:
         self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
 
     def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
-        """Whether nothing has changed since the last of these failures, given what the next run found.
+        """Whether the task has changed nothing since the last of these failures, by what the next run found.
 
-        A tree shows neither what git ignores nor what a command did elsewhere. What tools wrote is compared
-        by its hashes; a command counts as a change if verification now fails in another way.
+        `tree` is without what others changed. It shows neither what git ignores nor what a command did
+        elsewhere. What tools wrote is compared by its hashes; a command counts as a change if verification
+        now fails in another way.
         """
         last = failures[-1] if failures else None
         if (
             last is None
-            or tree not in (last.tree, last.tree_after)
+            or tree not in (last.own, last.own_after)
             or any(before != after for before, after in self.written.values())
         ):
             return False
@@ -240,6 +246,8 @@ class RunRecord:
     """The tree that the latest verification approved of, if nothing was written or run since."""
     failed_in_a_row: int = 0
     """Verifications that failed since one passed, or since the plan was last rewritten."""
+    first: dict[str, ev.StepResult] = field(default_factory=dict)
+    """What each step came to when it ran for the first time in the task."""
 
     def apply(self, body: ev.AnyBody) -> None:
         match body:
@@ -253,6 +261,7 @@ class RunRecord:
                 self.at_start.append(body)
             case ev.VerifyFinished():
                 self.ended.add(body.run_id)
+                self.first = {step.name: step for step in body.steps} | self.first
                 self.red.update(dict.fromkeys(body.red_before))
                 if not body.asked:
                     self.forgiven, self.still_red = body.forgiven, frozenset(body.red_before)
@@ -264,6 +273,7 @@ class RunRecord:
                 self.passed_tree = ""
             case ev.ApplyStarted():
                 self.at_start.clear()  # the task now begins with another tree
+                self.first.clear()
 
     def ended_of(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the runs whose logs are whole."""
@@ -276,7 +286,13 @@ class RunRecord:
 
     def of(self, step: str) -> ev.BaselineVerified | None:
         """The run that was to show what this step came to; None if there was none yet."""
-        return next((run for run in self.at_start if step in run.steps), None)
+        known = (run for run in self.at_start if step in run.steps and run.failed in ("", step))
+        return next(known, None)
+
+    def counted_at_start(self, step: str) -> ev.StepResult | None:
+        """How many tests a step had then; None if that is not known."""
+        results = (result for run in self.at_start for result in run.results)
+        return next((result for result in results if result.name == step), None)
 
     def was_red(self) -> bool:
         """Whether a step failed then that passes now, or a test in a step that is forgiven."""
@@ -287,8 +303,8 @@ class RunRecord:
 
     def was_green(self, steps: Iterable[str]) -> bool:
         """Whether all of these steps passed then."""
-        passed = [set(run.steps) for run in self.at_start if not run.failed and not run.problem]
-        return any(set(steps) <= names for names in passed)
+        passed = {name for run in self.at_start if not run.failed and not run.problem for name in run.steps}
+        return passed.issuperset(steps)
 
 
 @dataclass(frozen=True, slots=True)

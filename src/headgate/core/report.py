@@ -11,7 +11,14 @@ from headgate.core.progress import plan_lines
 from headgate.core.settings import OWN_FOLDER, Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
-from headgate.core.summary import all_warnings, last_note, last_summary, say_failures, say_final_turns
+from headgate.core.summary import (
+    all_warnings,
+    last_note,
+    last_summary,
+    left_by_verification,
+    say_failures,
+    say_final_turns,
+)
 from headgate.core.task import Constraints, TaskState, parse_task_text
 from headgate.core.text import shorten
 
@@ -144,6 +151,8 @@ class Report(Data):
     """Files that were changed after the proposal was reviewed and applied, because verification failed."""
     not_in_diff: tuple[str, ...]
     """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
+    left_behind: tuple[str, ...] = ()
+    """New files that verification runs made. They are not in the diff."""
     shared: tuple[str, ...] = ()
     """Files that somebody else changed at the same places while the task ran: the diff shows that as well."""
     worktree: str = ""
@@ -240,6 +249,7 @@ def build_report(state: State) -> Report:
         files_changed=tuple(state.files_changed),
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
+        left_behind=tuple(state.left_behind),
         shared=state.ended.shared if state.ended else (),
         worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state.has_worktree else "",
         branch=f"headgate/{state.task}" if state.has_worktree else "",
@@ -336,6 +346,7 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
                     lines += [f"{title}:", "", *listed, ""]
     lines += _section("Sources", [f"- {source}" for source in report.sources])
     lines += _section("How verified", _verification(report, state))
+    lines += _section("Left by verification", [f"- {path}" for path in left_by_verification(state)])
     facts = [
         ("task", report.task_id),
         ("flow", report.flow),

@@ -196,8 +196,8 @@ class State:
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished(asked=True) as body:
                 last = self.failures[-1] if self.failures else None
-                if last and body.tree in (last.tree, last.tree_after):
-                    last.tree_after = body.tree_after
+                if last and body.own in (last.own, last.own_after):
+                    last.tree_after, last.own_after = body.tree_after, body.own_after
                 self.asked_pass = body.run_id if body.passed else ""
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
@@ -205,7 +205,7 @@ class State:
                 self.passing_run = body.run_id if body.passed else ""
                 self.last_steps = body.steps
                 if not body.passed:
-                    idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
+                    idle = self.round.is_idle(self.failures, body.own, body.reason, body.failing)
                     self.idle_rounds = self.idle_rounds + 1 if idle else 0
                     self.round = WorkSinceFailure()
                     self.failures.append(Failure.of(body))
@@ -241,7 +241,7 @@ class State:
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
-            case ev.StoreRestored() | ev.ProtectedCommits() | ev.PrivilegesRemoved() as body:
+            case ev.Remark() as body:
                 self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason

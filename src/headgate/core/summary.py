@@ -91,7 +91,7 @@ def write_summary(
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:
         lines.append(f"{SHARED}: {', '.join(shared)}.")
-    if left := [path for path in state.left_behind if not _CACHE.search(path)]:
+    if left := left_by_verification(state):
         more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
         lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")
     lines += [say_unread(unread)] if unread else []
@@ -112,6 +112,11 @@ def say_failures(sentences: Sequence[str], told: str) -> list[str]:
         "the same again" if one and one == last else "the failure named above" if one and one in told else one
         for last, one in zip(before, sentences, strict=False)
     ]
+
+
+def left_by_verification(state: State) -> list[str]:
+    """The new files that verification runs made, without caches."""
+    return [path for path in state.left_behind if not _CACHE.search(path)]
 
 
 def say_merged(verified: bool | None, reason: str) -> str:

@@ -17,7 +17,7 @@ from headgate.engine.resolved import (
     with_recipes,
 )
 from headgate.engine.rewriting import Overlap
-from headgate.engine.steps import StepsOutcome, run_steps
+from headgate.engine.steps import StepsOutcome, missing_of_steps, run_steps
 from headgate.engine.successors import RETRIED_STATES
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of

@@ -216,6 +216,7 @@ def protection_for(
             folder=kept / name,
             reason=rule.reason,
             lasting=name == "tests",
+            left_between=name == "configuration",
             decides=lambda path, change: (
                 (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
             ),

@@ -42,6 +42,8 @@ class EditWatch:
         self._past: Authorship | None = None
         self._contents: dict[str, bytes] = {}
         """What tools wrote since the last look, by the name of the blob: no snapshot has it yet."""
+        self._theirs: set[str] = set()
+        """What others were seen to write on."""
         self._is_lost = False
         """The tree could not be looked at, and that is still to be told."""
 
@@ -91,17 +93,41 @@ class EditWatch:
             return None
         return self._event(expected, _with(expected, found, now), found, uncertain, verifying)
 
-    def note_command(self) -> str:
-        """A command has ended: what changed since `notice` is its doing. Returns the tree, if it is known."""
+    def note_command(self) -> tuple[str, EditsNoticed | None]:
+        """A command has ended: what changed since `notice` is its doing, but for what others write on.
+
+        Returns the tree, if it is known, and what others did.
+        """
         if self._expected is None:
-            return ""
+            return "", None
         try:
             now, tree = self._look(self._snapshots.take())
+            others = self.written_on(self._expected, now)
+            alone = _with(now, others, self._expected)
+            event = self._event(alone, now, others, (), verifying=False) if others else None
             self._expect(now)
-            return tree or self._snapshots.record(now)
+            return tree or self._snapshots.record(now), event
         except (HeadgateError, OSError):
             self._lose()
-            return ""
+            return "", None
+
+    def written_on(self, before: Entries, now: Entries) -> list[str]:
+        """What others were seen to write on, and that has become longer again: logs, above all.
+
+        A command may run while somebody writes to a log, and did not do it.
+        """
+        return self._grown(self._theirs.difference(map(parse_path, self._written())), before, now)
+
+    def _grown(self, paths: Iterable[str], before: Entries, now: Entries) -> list[str]:
+        """Files that hold what they held, and more behind it."""
+        sides = {path: (before[path][1], now[path][1]) for path in paths if path in before and path in now}
+        changed = {path: blobs for path, blobs in sides.items() if blobs[0] != blobs[1]}
+        contents = self._snapshots.contents({blob for blobs in changed.values() for blob in blobs})
+        return [
+            path
+            for path, (old, new) in sorted(changed.items())
+            if old in contents and new in contents and contents[new].startswith(contents[old])
+        ]
 
     def note_step(self, before: str, after: str, made: Collection[str]) -> EditsNoticed | None:
         """A step of a check changed the files `made` between two trees; returns what others changed."""
@@ -216,6 +242,7 @@ class EditWatch:
         uncertain: tuple[str, ...],
         verifying: bool,
     ) -> EditsNoticed:
+        self._theirs.update(self._grown(found, before, after))
         return EditsNoticed(
             before=self._snapshots.record(before, self._contents.values()),
             after=self._snapshots.record(after),

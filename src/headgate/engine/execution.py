@@ -45,7 +45,7 @@ from headgate.engine.flow_models import open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.outcome import OutcomeRecorder
 from headgate.engine.proposals import abandon_apply, apply_proposal
-from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
+from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
@@ -54,7 +54,7 @@ from headgate.errors import HeadgateError, describe_system
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
-from headgate.run import Job, context_document, restore, restore_overlay, run_flow
+from headgate.run import Job, cannot_verify, context_document, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -226,7 +226,7 @@ class Execution:
                 if not self.store.is_cancelled(self.task.id):
                     raise  # otherwise the end, which looks at protected files again, tells of it
         if self._interrupted:
-            for event in commit_events(self._restored):
+            for event in restored_events(self._restored):
                 self.log.record("", 0, event)
         if self.store.is_cancelled(self.task.id):
             return CANCELLED
@@ -334,6 +334,7 @@ class Execution:
                 stack.callback(self.folder.forget_context)
             refused = await self._resume(job) if self._past else None
             if not self._past:
+                refused = await cannot_verify(job)  # before the task's time begins
                 await self._record_start(job, config, bounds, sandbox)
             decision = refused or await run_flow(job)
             for model in models.values():

@@ -26,7 +26,7 @@ from headgate.core import (
     write_summary,
 )
 from headgate.engine.proposals import redact_unread
-from headgate.engine.recovery import commit_events, logged_protection, release_protected
+from headgate.engine.recovery import logged_protection, release_protected, restored_events
 from headgate.engine.tree import Changes, TaskTree
 from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import HeadgateError, StoreError
@@ -192,7 +192,7 @@ class OutcomeRecorder:
         except (HeadgateError, OSError) as error:
             reason = str(error).rstrip(".")
             return [f"Protected files could not be checked ({reason}): compare them with {place}."]
-        for event in commit_events(() if self.protected else restored):  # otherwise they are recorded
+        for event in restored_events(() if self.protected else restored):  # otherwise they are recorded
             self.log.record("", 0, event)
         lost = [f"{one.path} ({one.reason}; {one.problem})" for one in restored if one.problem]
         if not lost:

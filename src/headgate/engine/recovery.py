@@ -19,6 +19,7 @@ from headgate.config import Config
 from headgate.core import (
     OWN_FOLDER,
     ApplyStarted,
+    ConfigRestored,
     FileHashes,
     ProtectedCommits,
     State,
@@ -31,6 +32,7 @@ from headgate.errors import HeadgateError, StoreError
 from headgate.process import FileLock, kill_leftovers
 from headgate.protect import (
     CommitsFound,
+    ConfigFiles,
     Protected,
     ProtectedFiles,
     RecordStore,
@@ -65,7 +67,7 @@ class OwnFiles:
     folder: Folder
     store: Store
     lock: FileLock
-    record: Callable[[StoreRestored | ProtectedCommits], None]
+    record: Callable[[StoreRestored | ProtectedCommits | ConfigRestored], None]
 
     def restore(self) -> tuple[Restored, ...]:
         """Writes the store and the reports again if they are gone; returns what was restored. Blocks.
@@ -105,7 +107,7 @@ def write_missing_report(folder: Folder, store: Store) -> None:
 class TaskProtection:
     """The protection of a task's files, which first restores Headgate's own: the inner one writes there.
 
-    What the inner protection finds in commits is recorded in the log. What was restored after the crash of an
+    What people are to know of it is recorded in the log. What was restored after the crash of an
     earlier process is reported first, once.
     """
 
@@ -135,14 +137,25 @@ class TaskProtection:
     def _restore(self, inner: Callable[[], tuple[Restored, ...]]) -> tuple[Restored, ...]:
         earlier, self._earlier = self._earlier, ()
         own, restored = self._own_files.restore(), inner()
-        for event in commit_events(restored):
+        for event in restored_events(restored):
             self._own_files.record(event)
         return (*earlier, *own, *restored)
 
 
-def commit_events(restored: Iterable[Restored]) -> list[ProtectedCommits]:
-    """What the log, and with it the report, says about commits."""
-    return [ProtectedCommits(sentence=one.sentence()) for one in restored if isinstance(one, CommitsFound)]
+def restored_events(restored: Iterable[Restored]) -> list[ProtectedCommits | ConfigRestored]:
+    """What the report says of commits, and of configuration that a person may have changed."""
+    found: list[ProtectedCommits | ConfigRestored] = []
+    for one in restored:
+        if isinstance(one, CommitsFound):
+            found.append(ProtectedCommits(sentence=one.sentence()))
+        elif one.reason == ConfigFiles.reason and not one.problem:
+            kept = f" What was there is kept in {one.copy}." if one.copy else ""
+            said = (
+                f"{one.path} was {one.change} while a command ran, and that was undone, because it configures"
+                f" this task.{kept} If it was you, do it again when the task has ended."
+            )
+            found.append(ConfigRestored(sentence=said))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
-from headgate.checks import COMBINED, StepRun, new_run_id
+from headgate.checks import COMBINED, Missing, StepRun, new_run_id
 from headgate.config import Config
 from headgate.core import Broken, Pass, StepResult, VerifyStep, say_failed
-from headgate.engine.assembly import build_verifier, find_sandbox
+from headgate.engine.assembly import build_verifier, command_environment, find_sandbox
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
 from headgate.process import NoSandbox
@@ -62,6 +63,19 @@ def _say_failed(ran: StepRun) -> str:
     reason = "" if isinstance(ran.verdict, Pass) else ran.verdict.reason
     late = f"; {reason}" if ran.result.timed_out else ""
     return say_failed([describe(failure) for failure in ran.failures], reason, late)
+
+
+async def missing_of_steps(repo: Path, config: Config, environ: Mapping[str, str]) -> list[Missing]:
+    """What the steps name that is not there; nothing of the repository is run.
+
+    HeadgateError if that cannot be looked at.
+    """
+    sandbox = find_sandbox(config, environ)
+    bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
+    verifier = build_verifier(Folder(repo), resolve_package(repo, config), Bus(), bubblewrap)
+    if verifier is None:
+        return []
+    return await replace(verifier, environment=command_environment(config, environ)).missing()
 
 
 async def run_steps(

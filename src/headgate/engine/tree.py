@@ -118,7 +118,9 @@ class TaskTree:
         found = () if self.overlay else self._snapshots.differences(before, after)
         own = set(map(parse_path, self._written()))
         there = [one.path for one in found if one.before and one.is_plain]
-        files = [path for path in there if path in own or path not in self._by_verification]
+        sides = (self._snapshots.entries(before), self._snapshots.entries(after)) if there else ({}, {})
+        theirs = set(self._edits.written_on(*sides)) - own
+        files = [path for path in there if path in own or path not in self._by_verification | theirs]
         return Window(before, after, tuple(map(show_path, files)))
 
     async def remade(self, window: Window, copy: Path) -> frozenset[str]:
@@ -148,9 +150,9 @@ class TaskTree:
         """See `Tree`."""
         return "" if self.overlay else await asyncio.to_thread(self._edits.known)
 
-    async def note_command(self) -> str:
-        """What changed since `notice_edits` is a command's doing; returns the tree, if that is recorded."""
-        return "" if self.overlay else await asyncio.to_thread(self._edits.note_command)
+    async def note_command(self) -> tuple[str, EditsNoticed | None]:
+        """See `Tree`."""
+        return ("", None) if self.overlay else await asyncio.to_thread(self._edits.note_command)
 
     async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         """What others have changed of the files that a tool is about to write; None if nothing."""
@@ -261,8 +263,16 @@ class TaskTree:
         return await asyncio.to_thread(self._snapshots.take)
 
     async def diff_since(self, mark: str) -> str:
-        """What has changed since, as a unified diff."""
-        return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._snapshots.take()))
+        """See `Tree`."""
+        return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._own_now()))
+
+    def _own_now(self) -> str:
+        now = self._snapshots.take()
+        return self._own(now, now).tree
+
+    async def own_mark(self, mark: str) -> str:
+        """See `Tree`."""
+        return await asyncio.to_thread(lambda: self._own(mark, mark).tree)
 
     async def own_diff(self) -> TaskDiff:
         """What the task has changed since its start; in a dry run, what it would change."""
@@ -272,8 +282,7 @@ class TaskTree:
         if self.overlay:
             before, after = record_proposal(self._snapshots, self._baseline, self.overlay.changes())
         else:
-            now = self._snapshots.take()
-            before, after = self._baseline, self._own(now, now).tree
+            before, after = self._baseline, self._own_now()
         sides = {
             one.path: (one.before[1], one.after[1])
             for one in self._snapshots.differences(before, after)

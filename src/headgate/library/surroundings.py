@@ -57,6 +57,9 @@ class NoTree:
     async def mark(self) -> str:
         return ""
 
+    async def own_mark(self, mark: str) -> str:
+        return mark
+
     async def diff_since(self, mark: str) -> str:
         return ""
 
@@ -90,8 +93,8 @@ class NoTree:
     async def known(self) -> str:
         return ""
 
-    async def note_command(self) -> str:
-        return ""
+    async def note_command(self) -> tuple[str, EditsNoticed | None]:
+        return "", None
 
     async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         return None

@@ -15,4 +15,4 @@ from headgate.protect.redaction import HIDDEN, HiddenValues, Redactor, redactor
 from headgate.protect.restore import Protected, Protection, Restored, protect_between, protected_while
 from headgate.protect.secret_scan import RenamedSecrets, SecretScan
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, SecretNames
-from headgate.protect.step_commands import preparing_steps
+from headgate.protect.step_commands import expand_steps, preparing_steps

@@ -25,7 +25,9 @@ from headgate.protect.records import (
     RecordStore,
     Scanner,
     digest_of,
+    is_directory,
     kind_of,
+    same_mode,
 )
 from headgate.protect.restore import Change, Restored, Restorer
 from headgate.workspace import ConfinedTree
@@ -49,7 +51,8 @@ class ProtectedFiles:
     Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
     are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
     if it was not there) and what it is. With `lasting`, the records also bind the process that resumes the
-    task; otherwise changes that were made while no process worked stay. `decides` is asked whether what
+    task; otherwise changes that were made while no process worked stay. With `left_between`, so do those
+    that were made while no command ran: a person made them. `decides` is asked whether what
     became of a path can change what a verification finds; `prepared`, whether a step that installs or
     configures may do it.
     """
@@ -65,6 +68,7 @@ class ProtectedFiles:
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
         lasting: bool = False,
+        left_between: bool = False,
         decides: Callable[[str, Change], bool] | None = None,
         prepared: Callable[[str, Change], bool] = lambda path, change: False,
         limits: CopyLimits = DEFAULT_LIMITS,
@@ -78,6 +82,7 @@ class ProtectedFiles:
         self._label = label
         self._accepts = accepts
         self._lasting = lasting
+        self._left_between = left_between
         self._decides = decides
         self._prepared = prepared
         self._records: dict[str, Record] | None = None
@@ -92,11 +97,11 @@ class ProtectedFiles:
         with self._lock:
             records = self._recall()
             restored: tuple[Restored, ...] = ()
-            if self._begun:
+            if self._begun and not self._are_a_persons:
                 restored = self._restore(records)
                 self._store.note({}, running=True)
             else:
-                self._take_note(records)
+                self._take_note(records, running=True)
             self._begun = self._running = True
             return restored
 
@@ -106,11 +111,19 @@ class ProtectedFiles:
             records = self._recall()
             if not self._begun:
                 return ()
+            if self._are_a_persons:
+                self._take_note(records, running=False)
+                return ()
             restored = self._restore(records)
             # What could not be put back is still to be done for a process that comes after this one.
             self._store.note({}, running=any(one.problem for one in restored))
             self._running = False
             return restored
+
+    @property
+    def _are_a_persons(self) -> bool:
+        """Whether only a person can have made the changes since the last look."""
+        return self._left_between and not self._running and not self._lost
 
     def adopt(self) -> None:
         """See Protected."""
@@ -154,7 +167,7 @@ class ProtectedFiles:
             self._begun = self._running or (self._lasting and bool(self._records))
         return self._records
 
-    def _take_note(self, records: dict[str, Record]) -> None:
+    def _take_note(self, records: dict[str, Record], *, running: bool) -> None:
         now = self._scanner.scan()
         self._deep_before = frozenset(self._scanner.too_deep)
         changes: dict[str, Record | None] = {path: None for path in records if path not in now}
@@ -166,7 +179,7 @@ class ProtectedFiles:
                 if record != known:
                     changes[path] = record
         self._apply(records, changes)
-        self._store.note(changes, running=True)
+        self._store.note(changes, running=running)
 
     def _restore(self, records: dict[str, Record]) -> tuple[Restored, ...]:
         done: dict[str, Restored] = {}
@@ -176,7 +189,7 @@ class ProtectedFiles:
         # From the top, so that what lies below can be looked at.
         for path in sorted(path for path, record in records.items() if record.kind == "directory"):
             status = _look(self._scanner.full(path))
-            if status is None or not _same_mode(records[path], status):
+            if status is None or not same_mode(records[path], status):
                 self._put(path, records[path], status, done)
         now = self._scanner.scan(unlock=lambda path: path not in records)
         for path in opened + self._scanner.unlocked:
@@ -204,7 +217,7 @@ class ProtectedFiles:
             seen = {path: now.get(path) for path in accepted}
             self._accept(records, {path: at and self._record(path, at) for path, at in seen.items()})
         self._lost = {path: one for path, one in done.items() if one.problem}
-        folders = {path for path in done if _is_directory(records.get(path), now.get(path))}
+        folders = {path for path in done if is_directory(records.get(path), now.get(path))}
         return tuple(done[path] for path in _worth_telling(done, folders))
 
     def _accept(self, records: dict[str, Record], changes: dict[str, Record | None]) -> None:
@@ -219,7 +232,7 @@ class ProtectedFiles:
             if self._is_accepted(path, record, status):
                 return [path]
             self._put(path, record, status, done)
-        elif not _same_mode(record, status):
+        elif not same_mode(record, status):
             self._attempt(path, "changed", lambda: self._restorer.set_mode(path, record), done)
         return []
 
@@ -230,7 +243,7 @@ class ProtectedFiles:
             return False
         if status is None:
             return self._accepts(path, before.getvalue(), b"")
-        return _same_mode(record, status) and self._may_stay(path, before.getvalue())
+        return same_mode(record, status) and self._may_stay(path, before.getvalue())
 
     def _may_stay(self, path: str, before: bytes | None) -> bool:
         try:
@@ -269,7 +282,8 @@ class ProtectedFiles:
         between = known.between if known else not self._running
         shown = show_path(self._label + path or ".")
         shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
-        return Restored(shown, change, reason, problem, between, self._can_decide(path, change))
+        copy = self._restorer.copies.get(path, "")
+        return Restored(shown, change, reason, problem, between, self._can_decide(path, change), copy)
 
     def _can_decide(self, path: str, change: Change) -> bool:
         if self._decides is None:
@@ -372,22 +386,6 @@ def _look(full: str) -> os.stat_result | None:
         return os.lstat(full)
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _same_mode(record: Record, status: os.stat_result) -> bool:
-    if record.kind == "link":
-        return True
-    same_kind = record.kind == kind_of(status)
-    return same_kind and (record.mode, record.owner) == (
-        stat.S_IMODE(status.st_mode),
-        (status.st_uid, status.st_gid),
-    )
-
-
-def _is_directory(record: Record | None, status: os.stat_result | None) -> bool:
-    if record is not None:
-        return record.kind == "directory"
-    return status is not None and kind_of(status) == "directory"
 
 
 def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:

@@ -325,3 +325,21 @@ def kind_of(status: os.stat_result) -> Kind:
     if stat.S_ISDIR(status.st_mode):
         return "directory"
     return "link" if stat.S_ISLNK(status.st_mode) else "other"
+
+
+def same_mode(record: Record, status: os.stat_result) -> bool:
+    """Whether a path is of the kind, the mode and the owner that were recorded."""
+    if record.kind == "link":
+        return True
+    same_kind = record.kind == kind_of(status)
+    return same_kind and (record.mode, record.owner) == (
+        stat.S_IMODE(status.st_mode),
+        (status.st_uid, status.st_gid),
+    )
+
+
+def is_directory(record: Record | None, status: os.stat_result | None) -> bool:
+    """Whether a path was a directory; one that was not there, whether it is."""
+    if record is not None:
+        return record.kind == "directory"
+    return status is not None and kind_of(status) == "directory"

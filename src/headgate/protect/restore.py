@@ -8,7 +8,7 @@ import secrets
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
@@ -41,6 +41,8 @@ class Restored:
     """It happened after a command had ended: something that the command left running did it, or a person."""
     decides: bool = False
     """A verification in which it happened may have run something else than what is there now."""
+    copy: str = field(default="", compare=False)
+    """Where what was there is kept, if it is."""
 
     def sentence(self) -> str:
         """What happened, for the model."""
@@ -170,6 +172,8 @@ class Restorer:
         self._store = store
         self._aside = aside
         self._moved = 0
+        self.copies: dict[str, str] = {}
+        """Where what was replaced is kept, by its path."""
         self._room = _MAX_ASIDE_BYTES
 
     def remove(self, path: str) -> bool:
@@ -268,6 +272,7 @@ class Restorer:
         if place is not None:
             with contextlib.suppress(OSError):  # another file system, or one that says no: it is removed
                 os.rename(name, place, src_dir_fd=directory)
+                self.copies[path] = str(place)
                 return
         if stat.S_ISDIR(status.st_mode):
             remove_tree(name, directory)
@@ -279,6 +284,7 @@ class Restorer:
         if place is not None:
             with contextlib.suppress(OSError):  # no links here: restoring matters more
                 os.link(name, place, src_dir_fd=directory, follow_symlinks=False)
+                self.copies[path] = str(place)
 
     def _place_aside(self, path: str, status: os.stat_result) -> Path | None:
         size = status.st_size if kind_of(status) == "file" else 0

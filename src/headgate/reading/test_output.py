@@ -284,6 +284,8 @@ _COUNTED = regex(
     r"(?P<run>\d+) (?:passed|failed|errors?|xpassed|passing|failing)\b|Ran (?P<ran>\d+) tests?"
     r"|(?P<out>\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b"
 )
+_PYTEST_CUT = regex(r"^!{3,}|\b\d+ errors?\b", re.MULTILINE)
+"""What pytest says if it stopped early or could not read a file of tests."""
 _OF_THESE = regex(r"(?:skipped|expected failures)=(\d+)")
 
 
@@ -294,12 +296,16 @@ class CountedTests:
     tests: int
     left_out: int
     """Of these, the ones that were skipped, or expected to fail."""
+    told_all: bool = False
+    """The runner came to all of them, also where some failed. Of runners that stop early, pytest says so."""
 
 
 def count_tests(output: str) -> CountedTests:
     """How many tests there were, and how many were left out."""
     closing = "\n".join(filter(_CLOSING.match, plain_lines(output)))
     counted = list(_COUNTED.finditer(closing))
+    ends = [line for line in closing.split("\n") if _PYTEST.fullmatch(line)]
+    told_all = bool(ends) and "\n".join(ends) == closing and not _PYTEST_CUT.search(output)
     tests = sum(int(found["run"] or found["ran"] or found["out"]) for found in counted)
     left_out = sum(int(found["out"] or 0) for found in counted)
-    return CountedTests(tests, left_out + sum(map(int, _OF_THESE.findall(closing))))
+    return CountedTests(tests, left_out + sum(map(int, _OF_THESE.findall(closing))), told_all)

@@ -2,7 +2,7 @@
 
 from headgate.run.attempts import restore, restore_overlay
 from headgate.run.first_messages import context_document
-from headgate.run.flow import run_flow
+from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed
 from headgate.run.job import Job, Window
 from headgate.run.kinds import KINDS

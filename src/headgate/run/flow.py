@@ -100,6 +100,21 @@ async def _cut_short(job: Job) -> Decision:
     return Decision("stuck", "limit_seconds", UNVERIFIED if job.state.is_verifying else "")
 
 
+async def cannot_verify(job: Job) -> Decision | None:
+    """The end of a task whose steps name what is not there: no model is asked, as all work would be in vain.
+
+    A dry run is not verified, nor is a question that changes nothing.
+    """
+    if job.verifier is None or job.proposing or job.task.is_question:
+        return None
+    recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
+    leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))
+    if all(leaf.kind != "verify" for leaf in leaves):
+        return None
+    missing = [one.sentence() for one in await job.verifier.missing() if one.sure]
+    return Decision("infra", "check_broken", job.redact(clean_text(" ".join(missing)))) if missing else None
+
+
 async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     """One last request, without tools, for whoever takes the task up next. No answer is no harm.
 

@@ -80,8 +80,12 @@ class Tree(Protocol):
         """Remembers the tree as it is now."""
         ...
 
+    async def own_mark(self, mark: str) -> str:
+        """A mark without what others had changed by then, as far as the log tells."""
+        ...
+
     async def diff_since(self, mark: str) -> str:
-        """What has changed since, as a unified diff."""
+        """What the task has changed since such a mark, as a unified diff."""
         ...
 
     async def own_diff(self) -> TaskDiff:
@@ -131,8 +135,11 @@ class Tree(Protocol):
         """The tree as the task and its checks have left it, if that is recorded."""
         ...
 
-    async def note_command(self) -> str:
-        """What changed since `notice_edits` is a command's doing; returns the tree, if that is recorded."""
+    async def note_command(self) -> tuple[str, EditsNoticed | None]:
+        """What changed since `notice_edits` is a command's doing, but for what others write on meanwhile.
+
+        Returns the tree, if that is recorded, and what others did.
+        """
         ...
 
     async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:

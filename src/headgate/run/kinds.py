@@ -112,7 +112,7 @@ async def _record_fix(job: Job, path: str) -> None:
     """Keeps what was changed after the latest failure, once."""
     failure = job.state.failures[-1] if job.state.failures else None
     if failure is not None and failure.fix is None:
-        diff = job.redact(clean_text(await job.tree.diff_since(failure.tree)))
+        diff = job.redact(clean_text(await job.tree.diff_since(failure.own)))
         fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
         job.log.record(path, 0, fix)
         await job.log.commit()

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ from headgate.core import (
     Comparison,
     Fail,
     Pass,
+    StepResult,
     VerifyStep,
     clean_text,
     compare,
@@ -122,20 +123,33 @@ class Trials:
         return step.model_copy(update={"timeout": min(step.timeout, max(self.least, PATIENCE * took))})
 
 
-def unless_left_out(job: Job, found: Verification) -> Verification:
-    """A run that passed does not count if it skips tests that the task's first run did not.
+def unless_left_out(job: Job, found: Verification, started: Sequence[BaselineVerified] = ()) -> Verification:
+    """A run that passed does not count if it skips tests that were not skipped at the task's start.
 
-    Only if both had as many tests: with `-x`, the first one ended before it came to all of them.
+    What is not known of the start is held against the first run of the task. `started` is what was just
+    found out about the start.
     """
-    opening = job.state.answers.opening
-    before = {(step.name, step.tests): step.left_out for step in opening.steps} if opening else {}
+    runs = job.state.runs
+    known = {result.name: result for look in started for result in look.results}
     for step in found.steps:
-        more = step.left_out - before.get((step.name, step.tests), step.left_out)
-        if more > 0 and isinstance(found.verdict, Pass):
+        before = known.get(step.name) or runs.counted_at_start(step.name) or runs.first.get(step.name)
+        more = _newly_skipped(step, before) if before else 0
+        if more and isinstance(found.verdict, Pass):
             tests = "1 test is" if more == 1 else f"{more} tests are"
             reason = f'step "{step.name}" passes, but {tests} skipped that ran before'
             return replace(found, verdict=Fail("verify_failed", reason))
     return found
+
+
+def _newly_skipped(step: StepResult, before: StepResult) -> int:
+    """How many tests are skipped that were not.
+
+    A run that failed may have ended before it came to all of its tests. It then tells only how many ran.
+    """
+    more = step.left_out - before.left_out
+    is_whole = step.tests <= before.tests or before.passed or before.told_all
+    fewer_ran = step.tests - step.left_out < before.tests - before.left_out
+    return more if more > 0 and (is_whole or fewer_ran) else 0
 
 
 LEAST_SECONDS = 30.0
@@ -163,17 +177,40 @@ class RedBefore:
         self.ran.append(ran)
         if not isinstance(ran.verdict, Fail) or not looks_at_start(self.job):
             return "stop"
-        known = (look for look in self.looks if ran.step.name in look.steps)
-        start = self.job.state.runs.of(ran.step.name) or next(known, None)
-        if start is None:
-            start = await self._look(ran)
-            self.looks.append(start)
+        start = self._known(ran.step.name) or await self._look(ran)
         assert self.job.verifier is not None
         marks = line_marks(ran.tail, str(self.job.verifier.directory))
         names = _names(self.job, ran)
         self.found = compare(ran.result, names, marks, len(ran.failures) < MAX_FAILURES, start)
         self.same.update(dict.fromkeys(self.found.same))
         return "forgive" if self.found.nothing_new and accepts_red_before(self.job) else "stop"
+
+    async def count_skips(self, found: Verification) -> Verification:
+        """See `unless_left_out`. Where tests are skipped, it is found out how many were at the start.
+
+        In a benchmark, a step that skips all its tests does not pass, whatever it did at the start.
+        """
+        if not isinstance(found.verdict, Pass):
+            return found
+        idle = (step.name for step in found.steps if 0 < step.tests == step.left_out)
+        if protects_all(self.job) and (name := next(idle, "")):
+            reason = f'step "{name}" ran no tests: all of them are skipped'
+            return replace(found, verdict=Fail("verify_failed", reason))
+        if self.tree == self.job.state.baseline:
+            return found
+        counted = {result.name for look in self.looks for result in look.results}
+        unknown = [
+            step.name
+            for step in found.steps
+            if step.left_out
+            and step.name not in counted
+            and not self.job.state.runs.counted_at_start(step.name)
+        ]
+        if unknown and (looks_at_start(self.job) or protects_all(self.job)):
+            until = max(index for index, ran in enumerate(self.ran) if ran.step.name in unknown)
+            steps = [replace_timeout(ran.step, ran.result.seconds) for ran in self.ran[: until + 1]]
+            self.looks += await verify_start(self.job, steps, protect=False)
+        return unless_left_out(self.job, found, self.looks)
 
     def record(self, found: Verification) -> None:
         """Puts what was found out about the start into the log, with what the verification came to."""
@@ -182,19 +219,24 @@ class RedBefore:
         names = tuple(step.name for step in found.steps)
         unchanged = self.tree == self.job.state.baseline
         if unchanged and isinstance(found.verdict, Pass) and not found.forgiven:  # nothing was changed yet
-            self.job.log.record("", 0, BaselineVerified(steps=names))
+            self.job.log.record("", 0, BaselineVerified(steps=names, results=found.steps))
+
+    def _known(self, step: str) -> BaselineVerified | None:
+        """What is known about a step at the start."""
+        here = (look for look in self.looks if step in look.steps)
+        return self.job.state.runs.of(step) or next(here, None)
 
     async def _look(self, ran: StepRun) -> BaselineVerified:
+        """Finds out what a step comes to at the start, behind the steps that it stands behind now."""
         assert self.job.verifier is not None
         if self.tree == self.job.state.baseline:  # nothing has changed: this is what it came to
-            steps = tuple(each.step.name for each in self.ran)
-            return _describe(self.job, steps, ran, str(self.job.verifier.directory))
-        steps_now = [
-            replace_timeout(each.step, each.result.seconds)
-            for each in self.ran
-            if each is ran or isinstance(each.verdict, Pass)
-        ]
-        return await verify_start(self.job, steps_now, protect=False)
+            self.looks.append(_describe(self.job, ran, str(self.job.verifier.directory)))
+        else:
+            steps = [replace_timeout(each.step, each.result.seconds) for each in self.ran]
+            self.looks += await verify_start(self.job, steps, protect=False)
+        known = self._known(ran.step.name)
+        assert known is not None
+        return known
 
 
 def accepts_red_before(job: Job) -> bool:
@@ -202,6 +244,11 @@ def accepts_red_before(job: Job) -> bool:
     configured = job.state.config.get("verification", {}).get("accept_red_before", False)
     strict = any(leaf.settings.get("strict") for leaf in job.flow.leaves() if leaf.kind == "verify")
     return bool(configured) and not strict
+
+
+def protects_all(job: Job) -> bool:
+    """Whether no test may be changed or added, as in a benchmark."""
+    return (job.task.protect_tests or job.state.config.get("protect_tests")) == "all"
 
 
 def looks_at_start(job: Job) -> bool:
@@ -228,27 +275,30 @@ async def was_red(job: Job) -> bool | None:
         return False
     if not steps or sum(took.values()) > MOST_SECONDS or not looks_at_start(job):
         return None
-    job.log.record("", 0, await verify_start(job, steps))
+    for look in await verify_start(job, steps):
+        job.log.record("", 0, look)
     await job.log.commit()
     return True if runs.was_red() else False if runs.was_green(names) else None
 
 
-async def verify_start(job: Job, steps: Sequence[VerifyStep], *, protect: bool = True) -> BaselineVerified:
-    """Runs steps in a copy of the tree as it was at the task's start. No log of it is kept.
+async def verify_start(
+    job: Job, steps: Sequence[VerifyStep], *, protect: bool = True
+) -> list[BaselineVerified]:
+    """Runs steps in a copy of the tree as it was at the task's start, also behind one that fails.
 
-    People who watch are told that it is this tree: what the steps print about it is no news of the task.
+    No log of it is kept. People who watch are told that it is this tree: what the steps print about it is no
+    news of the task.
     """
     assert job.verifier is not None
     job.pulse("start")
-    names, own_steps = tuple(step.name for step in steps), job.verifier.steps
     changes = await job.tree.way_back()
     if changes is None:
-        return BaselineVerified(steps=names, problem="a link or a submodule has changed")
+        return _unknown(steps, "a link or a submodule has changed")
     seen: list[StepRun] = []
 
-    async def hear(ran: StepRun) -> Literal["stop"]:
+    async def hear(ran: StepRun) -> Literal["stop", "go_on"]:
         seen.append(ran)
-        return "stop"
+        return "stop" if isinstance(ran.verdict, Broken) else "go_on"
 
     try:
         with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
@@ -263,16 +313,17 @@ async def verify_start(job: Job, steps: Sequence[VerifyStep], *, protect: bool =
                 found = await verifier.run("start", hear)
                 directory = str(verifier.directory)
     except (CopyImpossible, OSError) as error:
-        return BaselineVerified(steps=names, problem=job.redact(clean_text(str(error))))
-    match found.verdict:
-        case Pass():
-            return BaselineVerified(steps=names)
-        case Broken(reason):
-            return BaselineVerified(steps=names, problem=job.redact(clean_text(reason)))
-        case _ if seen[-1].result.timed_out and seen[-1].step not in own_steps:
-            return BaselineVerified(steps=names, problem=f'step "{seen[-1].step.name}" took too long')
-        case _:
-            return _describe(job, names, seen[-1], directory)
+        return _unknown(steps, job.redact(clean_text(str(error))))
+    if isinstance(found.verdict, Broken):
+        return _unknown(steps, job.redact(clean_text(found.verdict.reason)))
+    passed = [ran.result for ran in seen if isinstance(ran.verdict, Pass)]
+    green = BaselineVerified(steps=tuple(result.name for result in passed), results=tuple(passed))
+    red = [_describe(job, ran, directory) for ran in seen if not isinstance(ran.verdict, Pass)]
+    return [green, *red] if passed else red
+
+
+def _unknown(steps: Iterable[VerifyStep], problem: str) -> list[BaselineVerified]:
+    return [BaselineVerified(steps=tuple(step.name for step in steps), problem=problem)]
 
 
 def replace_timeout(step: VerifyStep, seconds: float) -> VerifyStep:
@@ -280,13 +331,19 @@ def replace_timeout(step: VerifyStep, seconds: float) -> VerifyStep:
     return step.model_copy(update={"timeout": min(step.timeout, max(LEAST_SECONDS, PATIENCE * seconds))})
 
 
-def _describe(job: Job, steps: tuple[str, ...], ran: StepRun, directory: str) -> BaselineVerified:
+def _describe(job: Job, ran: StepRun, directory: str) -> BaselineVerified:
+    """What a step that failed came to at the start."""
+    name = ran.step.name
+    assert job.verifier is not None
+    if ran.result.timed_out and ran.step not in job.verifier.steps:  # it had less patience than usual
+        return BaselineVerified(steps=(name,), problem=f'step "{name}" took too long')
     return BaselineVerified(
-        steps=steps,
-        failed=ran.step.name,
+        steps=(name,),
+        failed=name,
         exit_code=ran.result.exit_code,
         failing=_names(job, ran),
         lines=line_marks(ran.tail, directory),
+        results=(ran.result,),
     )
 
 

@@ -1,7 +1,7 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,13 +19,13 @@ from headgate.core import (
     VerifyStarted,
     say_failed,
 )
-from headgate.protect import CommitsFound, ConfigFiles, Restored
+from headgate.protect import CommitsFound, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.step_changes import StepChanges
-from headgate.run.trials import RedBefore, accepts_red_before, unless_left_out
+from headgate.run.trials import RedBefore, accepts_red_before, protects_all
 
 MOST_REWRITES = 2
 """How often the steps are run again because they changed source."""
@@ -64,14 +64,15 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     steps = tuple(step.name for step in job.verifier.steps)
     job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
     await job.log.commit()
-    changed: tuple[Restored, ...] = ()
     if job.context.protected:
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
-        changed = await asyncio.to_thread(job.context.protected.check_and_restore)
+        await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     if edits := await job.tree.notice_edits(tree):
         job.log.record(path, turn, edits)
+        await job.log.commit()
+    own = await job.tree.own_mark(tree)
     before, steps_did = RedBefore(job, tree), StepChanges(job, tree)
     run = ProtectedRun(job.verifier, job.context)
 
@@ -99,16 +100,16 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         job.log.record(path, turn, edits)
     if edits := await job.tree.notice_edits(after, verifying=True):
         job.log.record(path, turn, edits)
+    await job.log.commit()
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
         if rewritten and last:
             reason, rewritten = f"every run changes the code that it verifies: {list_some(rewritten)}", ()
             found = replace(found, verdict=Fail("verify_failed", reason))
-    protects = job.task.protect_tests or job.state.config.get("protect_tests")
-    if protects == "all" and isinstance(found.verdict, Pass):
+    if protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
-    found = unless_left_out(job, found)
+    found = await before.count_skips(found)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
@@ -122,7 +123,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     counts = isinstance(found.verdict, Fail)
     failing = tuple(job.redact(describe(failure)) for failure in found.failures if counts)
     late = any(step.timed_out for step in found.steps if step.name not in found.forgiven)
-    if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
+    if message and not asked and job.state.round.is_idle(job.state.failures, own, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
     if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
         message = "\n".join([message, *lost])
@@ -133,6 +134,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         reason=reason,
         tree=tree,
         tree_after=after,
+        own=own,
+        own_after=await job.tree.own_mark(after),
         left_behind=left_behind,
         failing=failing,
         asked=asked,
@@ -141,7 +144,6 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
         known=steps_did.known,
-        put_back=_say_put_back((*changed, *run.restored)),
         clause=f"; {reason}" if late else "" if opening else job.redact(before.found.clause),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
@@ -163,16 +165,6 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
         return found
     reason = f"{found.verdict.reason}{before.found.clause}"
     return replace(found, verdict=replace(found.verdict, reason=reason))
-
-
-def _say_put_back(restored: Iterable[Restored]) -> tuple[str, ...]:
-    """What a person may have changed while the task ran: nobody else would say that it is gone."""
-    own = [one for one in restored if one.reason == ConfigFiles.reason and not one.problem]
-    return tuple(
-        f"{one.path} was {one.change} before or during verification, and that was undone, because it"
-        " configures this task: if it was you, do it again when the task has ended"
-        for one in own
-    )
 
 
 def _is_told(one: Restored) -> bool:

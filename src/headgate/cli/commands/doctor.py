@@ -218,7 +218,7 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_skills(loaded.config, root):
         yield finding
-    for finding in check_verification(loaded.config, root, environ):
+    async for finding in check_verification(loaded.config, root, environ):
         yield finding
     yield check_protected_tests(loaded.config, root)
     if checks and loaded.config.verification.steps:

@@ -1,0 +1,1 @@
+! grep -Hn print *.py

@@ -1,0 +1,12 @@
+import unittest
+
+from double import double
+
+
+class Test(unittest.TestCase):
+    def test_two(self):
+        self.assertEqual(double(2), 4)
+
+    @unittest.skip("no network")
+    def test_web(self):
+        self.fail()
