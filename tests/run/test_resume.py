@@ -309,6 +309,6 @@ def check_story(with_crash: list[str], without: list[str]) -> None:
     for kind in without:
         assert kind in extra, f"{kind} was lost"
         extra.remove(kind)
-    allowed = {"verify_started", "reply_received", "tool_started", "tool_finished"}
+    allowed = {"verify_started", "step_failed", "reply_received", "tool_started", "tool_finished"}
     assert set(extra) <= allowed, extra
     assert extra.count("reply_received") <= 1
