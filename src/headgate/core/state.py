@@ -51,6 +51,7 @@ class State:
     reason: str = ""
     summary: str = ""
     started_at: float = 0.0
+    lead: float = 0.0  # how long it was worked on before it started
     last_at: float = 0.0
     last_seq: int = 0
     paused: float = 0.0
@@ -173,12 +174,12 @@ class State:
             case ev.TaskStarted() as body:
                 self.text, self.goal, self.constraints = body.text, body.goal, body.constraints
                 self.flow, self.model, self.baseline = body.flow, body.model, body.baseline
-                self.boundaries = body.boundaries
+                self.boundaries, self.config, self.sandbox = body.boundaries, body.config, body.sandbox
                 self.unenforced, self.unmatched = body.unenforced, body.unmatched
-                self.config, self.sandbox = body.config, body.sandbox
                 self.base, self.has_worktree = body.worktree, bool(body.worktree)
                 self.losses += [remark.rstrip(".") for remark in body.remarks]
-                self.status, self.started_at = "RUNNING", body.began or event.at
+                self.status, self.started_at = "RUNNING", event.at
+                self.lead = event.at - (body.began or event.at)
             case ev.StageStarted() as body:
                 self._enter(event.path, body, event.at)
             case ev.PlanWritten() as body:
@@ -274,10 +275,9 @@ class State:
             case ev.DecisionMade(action="wait", seconds=seconds) if seconds:
                 self.tree.retry_at[place_of(event.path)] = event.at + seconds
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
-                self.resumes = 0
-                self.replies += 1
-                self.remarks.update(filter(None, [getattr(body, "remark", "")]))
+                self.resumes, self.replies = 0, self.replies + 1
                 self._spend(event.path, body)
+                self.remarks.update(filter(None, [getattr(body, "remark", "")]))
             case ev.PromptCut() as body:
                 self.cut = self.cut or body
             case ev.PhaseProbed() as body:
@@ -370,7 +370,7 @@ class State:
     @property
     def seconds(self) -> float:
         """How long it was worked on."""
-        return max(self.last_at - self.started_at - self.paused, 0.0) if self.started_at else 0.0
+        return self.lead + max(self.last_at - self.started_at - self.paused, 0.0) if self.started_at else 0.0
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -246,7 +246,7 @@ class Job:
     def over(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
-        return over_limit(self.limits, state.replies, state.usage, state.seconds, state.cost)
+        return over_limit(self.limits, state.replies, state.usage, state.seconds - state.lead, state.cost)
 
     def forget_runs(self) -> None:
         """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""

@@ -199,7 +199,7 @@ class Pages:
         """How long it has been worked on, up to now if it runs."""
         if row.state != "RUNNING" or not state.started_at:
             return state.seconds
-        return max(time.time() - state.started_at - state.paused, 0.0)
+        return state.lead + max(time.time() - state.started_at - state.paused, 0.0)
 
     def _activity(self, row: TaskRow, view: TaskView) -> dict[str, Any]:
         """What the task is doing now. Nothing else is known right after its start, or of another process."""
