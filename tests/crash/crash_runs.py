@@ -254,8 +254,10 @@ def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
 def _body(event: ev.Event) -> str:
     body = event.body.model_dump(mode="json")
     match event.body:
-        case ev.VerifyFinished():
-            for result in body["steps"]:
+        case ev.TaskStarted():
+            del body["began"]
+        case ev.VerifyFinished() | ev.BaselineVerified():
+            for result in body.get("steps" if "passed" in body else "results", ()):
                 del result["seconds"]
         case ev.ViewCompacted():
             body = {"reason": body["reason"]}  # after an interrupted call there is more to cut

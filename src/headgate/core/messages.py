@@ -100,6 +100,8 @@ class Request:
     """Of `tools`, those that are of no use now: a form that replies are held to has no place for them."""
     enough: "Enough | None" = field(default=None, compare=False)
     """Given the reply's text piece by piece as it comes; True ends the reply there, where the server can."""
+    chars: int = field(default=0, compare=False)
+    """The size of its messages, as `size_of` counts, where it is known, so that no turn counts it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ Promised, whatever is cut:
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from headgate.core.knobs import ViewPolicy
@@ -122,9 +123,11 @@ def image_chars(messages: Iterable[Message]) -> int:
 
 def request_size(request: Request) -> int:
     """The characters that a request puts into a prompt, roughly: its messages, and its tools as JSON."""
-    return size_of(request.messages) + sum(_tool_size(tool) for tool in request.tools)
+    chars = request.chars or size_of(request.messages)
+    return chars + sum(_tool_size(tool) for tool in request.tools)
 
 
+@lru_cache(maxsize=512)
 def _tool_size(tool: ToolSpec) -> int:
     parameters = json.dumps(tool.parameters, default=dict)
     return len(tool.name) + len(tool.description) + len(parameters) + _TOOL_COST

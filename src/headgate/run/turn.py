@@ -29,6 +29,7 @@ from headgate.core import (
     cut_text,
     due_nudge,
     shorten,
+    size_of,
     spent,
 )
 from headgate.errors import (
@@ -179,7 +180,8 @@ async def _ask(run: StageRun) -> Reply | None:
     sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
     job.pulse("reading", total=int(run.transcript.tokens()))
     options = run.stage.agent.options if run.stage.agent else AgentOptions()
-    request = Request(sent, run.shown, withheld=run.withheld, **dict(options))
+    chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
+    request = Request(sent, run.shown, withheld=run.withheld, chars=chars, **dict(options))
     return await ask_model(run, request)
 
 
