@@ -36,8 +36,10 @@ import yaml
 
 TOP = Path(__file__).resolve().parent.parent
 KEPT = Path(tempfile.gettempdir()) / "headgate-net-kept"
-PLACE = Path("/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()) / "headgate-net"
-"""The same for both, so that paths in messages are the same."""
+OWN = hashlib.sha256(str(TOP).encode()).hexdigest()[:4]
+PLACE = Path("/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()) / f"headgate-net-{OWN}"
+"""A folder of this checkout's own, so that several can compare at once. Names are of one length."""
+PORT = 20000 + int(OWN, 16) % 10000
 UNTOLD = {
     "at",
     "began",
@@ -57,6 +59,7 @@ _VARYING = [
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "CLOCK"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|min)\b"), "N s"),
     (re.compile(r"0x[0-9a-f]{6,}"), "ADDRESS"),
+    (re.compile(r"headgate-net-[0-9a-f]{4}"), "headgate-net-PLACE"),
     (re.compile(r"\bport \d+|127\.0\.0\.1:\d+"), "PORT"),
 ]
 
@@ -251,11 +254,11 @@ def record_interfaces(commands: Commands, out: Path) -> None:
     write(out / "interfaces" / "config_schema.json", json.loads(schema.stdout or b"null"))
     (place / "agent.yaml").write_text("model: script:s.yaml\n")
     (place / "s.yaml").write_text("[]\n")
-    server = commands.start(place, "serve", "--port", "8437", stdin=subprocess.DEVNULL)
+    server = commands.start(place, "serve", "--port", str(PORT), stdin=subprocess.DEVNULL)
     try:
         for _ in range(300):
             try:
-                with urllib.request.urlopen("http://127.0.0.1:8437/openapi.json") as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/openapi.json") as answer:
                     write(out / "interfaces" / "openapi.json", json.load(answer))
                 break
             except OSError:
@@ -390,11 +393,10 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def compare(first: Path, again: Path, now: Path, accepted: dict[str, str]) -> int:
+def compare(first: Path, again: Path, now: Path, only: str, accepted: dict[str, str]) -> int:
     """Prints what is different now; returns how many files differ in a way that is not accepted."""
-    names = sorted(
-        {path.relative_to(root).as_posix() for root in (first, now) for path in root.rglob("*.json")}
-    )
+    found = {path.relative_to(root).as_posix() for root in (first, now) for path in root.rglob("*.json")}
+    names = sorted(name for name in found if only in name)
     counts: Counter[str] = Counter()
     for name in names:
         texts = [
@@ -450,12 +452,12 @@ def main() -> int:
         make_stores(Commands(tree, environment(tree, PLACE)))
     for number in (1, 2):
         out = KEPT / f"{sha}-{number}"
-        if given.only or not out.exists():
-            record(tree, out, given.only, given.every, folders)
-    record(TOP, KEPT / "now", given.only, given.every, folders)
+        if not out.exists():
+            record(tree, out, "", given.every, folders)
+    record(TOP, KEPT / f"now-{OWN}", given.only, given.every, folders)
     listed = TOP / "scripts" / "net_accepted.yaml"
     accepted = yaml.safe_load(listed.read_text()) or {} if listed.exists() else {}
-    return min(1, compare(KEPT / f"{sha}-1", KEPT / f"{sha}-2", KEPT / "now", accepted))
+    return min(1, compare(KEPT / f"{sha}-1", KEPT / f"{sha}-2", KEPT / f"now-{OWN}", given.only, accepted))
 
 
 if __name__ == "__main__":

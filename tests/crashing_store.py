@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.core.events import Event
-from headgate.core.task import Task, TaskState
-from headgate.store.store import Draft, Store
+from headgate.core import Event, Task, TaskState
+from headgate.store import Draft, Store
 
 
 class Crash(BaseException):

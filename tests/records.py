@@ -3,10 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from headgate.core.events import Note
-from headgate.core.messages import Message
-from headgate.core.plan_and_notes import bound_note
-from headgate.core.stage_summary import StageRecord
+from headgate.core import Message, Note, StageRecord, bound_note
 
 _WRITING = ("edit", "write")
 DECISION_CHARS = 200

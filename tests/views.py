@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cases import case_path
-from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message, ToolCall
-from headgate.core.view import LEAST_CHARS, LEAST_MESSAGES, build_view, size_of
+from headgate.core import LEAST_MESSAGES, Message, ToolCall, ViewPolicy, build_view, size_of
+from headgate.core.view import LEAST_CHARS
 
 
 def pinned_of(transcript: Sequence[Message], policy: ViewPolicy) -> list[Message]:

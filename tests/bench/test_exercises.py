@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from exercise_set import EXERCISES, write_exercise, write_exercises
 
-from headgate.bench.exercises import Exercise, find_exercises
-from headgate.bench.languages import canonical_language, find_language, unskip
+from headgate.bench import Exercise, canonical_language, find_exercises
+from headgate.bench.languages import find_language, unskip
 from headgate.bench.work_folder import make_work_folder
 from headgate.errors import ConfigError
 

@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
-from headgate.bench.comparison_page import ComparedRun, render_comparison_page
-from headgate.bench.evidence import Evidence
+from headgate.bench import (
+    ComparedRun,
+    Evidence,
+    ExerciseResult,
+    RunSettings,
+    render_comparison_page,
+    render_page,
+    summarise,
+)
 from headgate.bench.facts import RunFacts
-from headgate.bench.page import render_page
-from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
-from headgate.bench.settings import RunSettings
-from headgate.bench.summary import summarise
+from headgate.bench.results import Timing, Tokens, TryResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "<img src=x onerror=document.title='hacked'></script>\"'&"

@@ -6,16 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from headgate.bench.compare import compare_results, render_comparison
+from headgate.bench import (
+    ExerciseResult,
+    RunSettings,
+    compare_results,
+    read_results,
+    read_settings,
+    render_comparison,
+    render_summary,
+    summarise,
+)
 from headgate.bench.facts import RunFacts, observe_facts
-from headgate.bench.results import ExerciseResult, ResultFile, Timing, Tokens, TryResult, read_results
-from headgate.bench.settings import RunSettings, keep_settings, read_settings
+from headgate.bench.results import ResultFile, Timing, Tokens, TryResult
+from headgate.bench.settings import keep_settings
 from headgate.bench.statistics import mcnemar_exact, newcombe_interval, quantile, wilson_interval
-from headgate.bench.summary import render_summary, summarise
 from headgate.bench.tries import with_tries
-from headgate.config.flows import FlowNames, builtin_flows, load_flow
-from headgate.core.short_form import expand_flow
-from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.config import FlowNames, builtin_flows, load_flow
+from headgate.core import expand_flow
+from headgate.engine import CHECK_SPECS, SPECS
 from headgate.errors import ConfigError
 
 

@@ -15,11 +15,10 @@ import yaml
 
 from bestiary.rows import USELESS_REQUESTS, Row
 from bestiary.server import Cage
-from headgate.config.load import load_config
-from headgate.core.events import DecisionMade, Event
-from headgate.core.report import Report, report_problems
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints, DecisionMade, Event, Report
+from headgate.core.report import report_problems
+from headgate.engine import Engine
 
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PATIENCE = 60.0

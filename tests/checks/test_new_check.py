@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 
 from headgate.checks import CHECKS, Check, Facts, registry_of
-from headgate.config.load import load_config
-from headgate.core.checks_and_guards import CheckSpec
-from headgate.core.events import CheckFinished
-from headgate.core.report import Report
-from headgate.core.rules import Broken, Fail, Pass, Verdict
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
-from headgate.engine.resolved import FlowParts
+from headgate.config import load_config
+from headgate.core import Broken, CheckFinished, CheckSpec, Constraints, Fail, Pass, Report, Verdict
+from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
 
 FLOW = """

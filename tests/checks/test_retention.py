@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.checks.kept_runs import prune_runs
-from headgate.checks.verify import new_run_id
+from headgate.checks import new_run_id, prune_runs
 
 NOW = 1_800_000_000.0
 DAY = 86400.0

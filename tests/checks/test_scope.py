@@ -5,9 +5,8 @@ import difflib
 import pytest
 
 from headgate.checks.scope import check_scope, check_tests
-from headgate.core.rules import Fail, Pass
-from headgate.reading.diffs import TaskDiff, read_git_diff
-from headgate.reading.test_files import is_test
+from headgate.core import Fail, Pass
+from headgate.reading import TaskDiff, is_test, read_git_diff
 
 DIFF = """diff --git a/src/a.py b/src/a.py
 index 1..2 100644

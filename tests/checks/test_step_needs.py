@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.step_needs import Missing, find_missing
-from headgate.core.settings import VerifyStep
+from headgate.checks import Missing, find_missing
+from headgate.core import VerifyStep
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.verify import Verification, Verifier, new_run_id
-from headgate.core.rules import Broken, Fail, Pass
-from headgate.core.settings import VerifyStep
-from headgate.reading.failed_tests import FailedTest
+from headgate.checks import Verification, Verifier, new_run_id
+from headgate.core import Broken, Fail, Pass, VerifyStep
+from headgate.reading import FailedTest
 from patience import in_time
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.checks.weakened import check_weakened
-from headgate.core.rules import Fail, Pass
-from headgate.workspace.snapshots import Snapshots
+from headgate.core import Fail, Pass
+from headgate.workspace import Snapshots
 
 PY = """import pytest
 from calc import add

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from command import environment
 
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
-from headgate.store.store import Store
+from headgate.process import FileLock
+from headgate.store import Folder, Store
 from launcher import Launched, launch, run_headgate
 
 HEADGATE = [sys.executable, "-m", "headgate"]

@@ -10,12 +10,11 @@ import termios
 import pytest
 
 from headgate.cli.live import Footer, Progress, ShownTask
+from headgate.core import Delta, Pulse, State, ToolSpec, fold
 from headgate.core import events as ev
-from headgate.core.messages import Delta, Pulse, ToolSpec
-from headgate.core.state import State, fold
 from headgate.engine import Activity, count_tokens
 from headgate.models.textcalls import sort_stream
-from headgate.store.log import Bus
+from headgate.store import Bus
 
 
 class Clock:

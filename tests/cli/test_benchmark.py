@@ -9,7 +9,7 @@ from command import headgate
 from processes import GATED, call, ended, start, until
 
 from headgate.cli.commands.start import benchmark_options
-from headgate.core.task import Options
+from headgate.core import Options
 
 TRY = ("run", "--benchmark", "--try")
 TEST = "def test_it():\n    assert False\n"

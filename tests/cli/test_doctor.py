@@ -19,9 +19,8 @@ from aiohttp import web
 from headgate.cli.commands.doctor import check_protected_tests, examine
 from headgate.cli.model_checks import PATIENCE, Patience, check_transport
 from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repository
-from headgate.config.schema import Config
-from headgate.core.messages import Message, Reply
-from headgate.core.settings import ModelSettings
+from headgate.config import Config
+from headgate.core import Message, ModelSettings, Reply
 from headgate.process import NoSandbox, find_bubblewrap
 
 

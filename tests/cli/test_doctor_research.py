@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.research_check import check_research
-from headgate.config import Config
-from headgate.config.flows import load_flow
+from headgate.config import Config, load_flow
 from headgate.core import ResearchSettings
 from headgate.engine import with_recipes
 from web.site import Site

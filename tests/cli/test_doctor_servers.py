@@ -15,8 +15,7 @@ from loopback import listing
 from headgate.cli.commands.doctor import examine
 from headgate.cli.model_checks import judge_speed, other_addresses
 from headgate.cli.setup_checks import DoctorFinding
-from headgate.core.messages import Message, Reply, Timing, Usage
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, ModelSettings, Reply, Timing, Usage
 from headgate.models.endpoint import Endpoint
 from headgate.models.wire.failures import explain_transport
 from models.model_server import answer, serve

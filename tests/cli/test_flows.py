@@ -7,12 +7,9 @@ import pytest
 from command import headgate, on_terminal
 
 from headgate.cli.main import main
-from headgate.config.drawing import draw_mermaid, draw_text
-from headgate.config.flows import builtin_flows, load_flow
-from headgate.config.scout_stages import with_scouts
-from headgate.core.settings import ScoutSettings
-from headgate.core.short_form import expand_flow
-from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.config import builtin_flows, draw_mermaid, draw_text, load_flow, with_scouts
+from headgate.core import ScoutSettings, expand_flow
+from headgate.engine import CHECK_SPECS, SPECS
 
 TWO = """\
 name: two

@@ -21,7 +21,7 @@ from processes import (
     until,
 )
 
-from headgate.process.lock import FileLock
+from headgate.process import FileLock
 
 DONE = "- calls: [{stage_done: {stage: work, summary: It was interrupted.}}]\n"
 

@@ -13,11 +13,8 @@ from loopback import listing
 
 from headgate.cli.commands.init import command, render_config
 from headgate.cli.model_choice import addresses_to_ask
-from headgate.config.detect import Detection, detect_project
-from headgate.config.load import load_config
-from headgate.config.schema import Config
-from headgate.config.yaml_files import parse_yaml
-from headgate.core.settings import VerifyStep
+from headgate.config import Config, Detection, detect_project, load_config, parse_yaml
+from headgate.core import VerifyStep
 from headgate.errors import ConfigError
 from headgate.models.servers import USUAL_ADDRESSES
 

@@ -7,7 +7,7 @@ import yaml
 from command import headgate
 from processes import ended, start, until
 
-from headgate.store.folder import Folder
+from headgate.store import Folder
 
 
 @pytest.fixture

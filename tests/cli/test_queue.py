@@ -33,9 +33,9 @@ from processes import (
 
 from headgate.cli.commands.start import start_worker
 from headgate.cli.stored_tasks import NO_TASK_YET
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
+from headgate.core import Constraints, Options
+from headgate.engine import Engine
+from headgate.process import FileLock
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from command import environment, headgate
 from loopback import serving
 from processes import start
 
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
+from headgate.engine import Engine
+from headgate.process import FileLock
 
 QUICK = """
 flow:

@@ -11,9 +11,9 @@ from processes import call, ended, line_with, start, until
 
 from headgate.cli.main import main
 from headgate.cli.setup_checks import check_store
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
+from headgate.core import Constraints, Options
+from headgate.engine import Engine
+from headgate.process import FileLock
 
 Typed = Callable[..., tuple[int | str | None, str, str]]
 

@@ -4,14 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import FlowNames, load_flow
-from headgate.config.recipe_files import load_recipes
-from headgate.core.flow import Flow, Stage
-from headgate.core.recipes import Recipe
-from headgate.core.settings import Limits
-from headgate.core.short_form import fix_stage
-from headgate.engine.resolved import CHECK_SPECS, SPECS
-from headgate.tools.files import write_file
+from headgate.config import FlowNames, load_flow, load_recipes
+from headgate.core import Flow, Limits, Recipe, Stage, fix_stage
+from headgate.engine import CHECK_SPECS, SPECS
+from headgate.tools import write_file
 
 DESIGN = Path(__file__).parents[2] / "docs" / "runtime.md"
 FINAL_TURNS = 2

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from headgate.config.detect import Detection, detect_project
+from headgate.config import Detection, detect_project
 from headgate.config.projects import ProjectKind
-from headgate.core.settings import VerifyStep
+from headgate.core import VerifyStep
 
 PLAIN_TEST = "def test_it():\n    assert True\n"
 UNIT_TEST = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self): ...\n"

@@ -7,16 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from headgate.config.flow_choice import flow_from_config
-from headgate.config.flows import FlowNames, builtin_flows, load_flow
-from headgate.config.load import load_config
-from headgate.config.schema import Config
-from headgate.config.stage_forms import FLOW_SUFFIXES, expand_stages
-from headgate.core.flow import Flow, Stage
-from headgate.core.flow_check import flow_problems
-from headgate.core.knobs import ToolScope
-from headgate.core.messages import ToolSpec
-from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.config import (
+    FLOW_SUFFIXES,
+    Config,
+    FlowNames,
+    builtin_flows,
+    flow_from_config,
+    load_config,
+    load_flow,
+)
+from headgate.config.stage_forms import expand_stages
+from headgate.core import Flow, Stage, ToolScope, ToolSpec, flow_problems
+from headgate.engine import CHECK_SPECS, SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from headgate.config.load import Loaded, load_config, merge
-from headgate.config.schema import NO_MODEL, Config
-from headgate.core.flow import Stage
-from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.config import Config, Loaded, load_config
+from headgate.config.load import merge
+from headgate.config.schema import NO_MODEL
+from headgate.core import ModelSettings, Stage, VerifyStep
 from headgate.errors import ConfigError
 
 LOCAL = "http://localhost:11434/v1"

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import Loaded, load_config
-from headgate.config.pinning import config_files, pin, unpin
-from headgate.core.flow import Flow, Stage
-from headgate.core.settings import ModelSettings
+from headgate.config import Loaded, config_files, load_config, pin, unpin
+from headgate.core import Flow, ModelSettings, Stage
 from headgate.errors import ConfigError
 
 FLOW = Flow(name="own", stages=(Stage(id="a", prompt="Do it."),))

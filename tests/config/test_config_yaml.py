@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
+from headgate.config import Document, explain, parse_yaml, read_yaml
 from headgate.errors import ConfigError
 
 

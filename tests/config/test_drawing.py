@@ -7,13 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.config.drawing import draw_mermaid, draw_text, outline
-from headgate.config.flows import builtin_flows, load_flow
-from headgate.core.flow import Candidates, Flow, Stage
-from headgate.core.knobs import Budget, ToolScope, ViewPolicy
-from headgate.core.messages import ToolSpec
-from headgate.core.short_form import run_order
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.config import builtin_flows, draw_mermaid, draw_text, load_flow, outline
+from headgate.core import Budget, Candidates, Flow, Stage, ToolScope, ToolSpec, ViewPolicy, run_order
+from headgate.engine import CHECK_SPECS
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
 LABEL = r'"(?:[^"#<>`:;&|]|: (?! )|#\d+;|<br/>)+"'

@@ -4,15 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flow_choice import (
-    answers_shortly,
-    asks_for_something_new,
-    billions,
-    flow_from_config,
-    suited_flow,
-)
-from headgate.config.flows import load_flow
-from headgate.config.schema import Config
+from headgate.config import Config, flow_from_config, load_flow
+from headgate.config.flow_choice import answers_shortly, asks_for_something_new, billions, suited_flow
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.drawing import draw_mermaid, draw_text
-from headgate.config.flow_choice import flow_from_config
-from headgate.config.flows import load_flow
-from headgate.config.schema import Config
-from headgate.core.knobs import ToolScope, ViewPolicy
+from headgate.config import Config, draw_mermaid, draw_text, flow_from_config, load_flow
+from headgate.core import ToolScope, ViewPolicy
 from headgate.errors import ConfigError
 
 FLOW = """\

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import user_config_path
-from headgate.config.recipe_files import load_recipes
-from headgate.core.recipes import Recipe
-from headgate.engine.resolved import FLOW_NAMES
+from headgate.config import load_recipes, user_config_path
+from headgate.core import Recipe
+from headgate.engine import FLOW_NAMES
 from headgate.errors import ConfigError
 
 STEPS = "stages: [{id: do, tools: {allow: [read]}}]\n"

@@ -8,22 +8,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent, due_stages
-from headgate.core.events import Event, Note, StageCompacted
-from headgate.core.flow import Ending, Flow, Stage
-from headgate.core.messages import Message, ToolCall
-from headgate.core.short_form import flow_as_written
-from headgate.core.stage_summary import (
-    CHAIN_CHARS,
-    ERRORS_CHARS,
+from headgate.core import (
+    SUMMARY_SCHEMA,
+    Compaction,
+    CompactionAgent,
+    Ending,
+    Event,
+    Flow,
+    Message,
+    Note,
+    Stage,
+    StageCompacted,
     StageRecord,
+    ToolCall,
     chunk_texts,
+    due_stages,
+    flow_as_written,
+    fold,
     preserved_fields,
     read_answer_object,
     render_answer,
     summarise_stage,
 )
-from headgate.core.state import fold
+from headgate.core.stage_summary import CHAIN_CHARS, ERRORS_CHARS
 
 
 def test_the_defaults() -> None:

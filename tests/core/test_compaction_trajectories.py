@@ -2,9 +2,7 @@
 
 import pytest
 
-from headgate.core.compaction import Compaction, Strategy
-from headgate.core.stage_summary import StageRecord, summarise_stage
-from headgate.core.view import size_of
+from headgate.core import Compaction, StageRecord, Strategy, size_of, summarise_stage
 from records import split_session
 from views import load_session
 

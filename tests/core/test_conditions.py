@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.conditions import (
-    Situation,
-    check_condition,
-    find_name,
-    holds,
-    is_expression,
-    named_stages,
-    read_ending,
-)
-from headgate.core.flow import Flow, Stage
-from headgate.core.flow_check import flow_problems
+from headgate.core import Flow, Situation, Stage, flow_problems, holds, is_expression, read_ending
+from headgate.core.conditions import check_condition, find_name, named_stages
 
 SITUATION = Situation(
     results={

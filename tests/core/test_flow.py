@@ -4,14 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Flow, Stage
-from headgate.core.flow_check import Problem, find_cycle, flow_problems
-from headgate.core.knobs import ToolScope
-from headgate.core.messages import Category, ToolSpec
-from headgate.core.needs import next_stage
-from headgate.core.short_form import expand_flow, fix_stage
+from headgate.core import (
+    Category,
+    Flow,
+    Stage,
+    ToolScope,
+    ToolSpec,
+    expand_flow,
+    fix_stage,
+    flow_problems,
+    next_stage,
+    stages_before,
+)
+from headgate.core.flow_check import Problem, find_cycle
 from headgate.core.short_names import checks_from_list
-from headgate.core.tree import stages_before
 
 
 def spec(name: str, category: Category) -> ToolSpec:

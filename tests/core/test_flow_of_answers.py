@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from headgate.core.flow import Flow
-from headgate.core.flow_check import Problem, flow_problems
-from headgate.core.messages import ToolSpec
-from headgate.core.short_form import fix_stage
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.core import Flow, ToolSpec, fix_stage, flow_problems
+from headgate.core.flow_check import Problem
+from headgate.engine import CHECK_SPECS
 
 WRITE = ToolSpec("edit_file", "", {}, "write")
 ANSWER: dict[str, Any] = {"id": "answer", "candidates": {"ask": "line"}}

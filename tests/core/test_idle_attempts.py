@@ -2,8 +2,7 @@
 
 import pytest
 
-from headgate.core.events import AnyBody, Event, Note, StageEnded, StageStarted
-from headgate.core.state import fold
+from headgate.core import AnyBody, Event, Note, StageEnded, StageStarted, fold
 
 
 def attempt(stage: str, tools: tuple[str, ...]) -> list[AnyBody]:

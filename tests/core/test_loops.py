@@ -5,8 +5,8 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.knobs import Budget
-from headgate.core.loops import CallMemory, due_nudge, is_lost
+from headgate.core import Budget, due_nudge, is_lost
+from headgate.core.loops import CallMemory
 
 BUDGET = Budget(identical_calls=3, idle_reads=4, idle_thoughts=2, loop_patience=2)
 Call = tuple[str, Literal["read", "write", "run", "reasoning"], str, bool]

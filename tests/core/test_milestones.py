@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 
+from headgate.core import CallLines, Constraints, Flow, Stage, State, milestone, write_summary
 from headgate.core import events as ev
 from headgate.core.attempt import describe_faults
-from headgate.core.call_lines import CallLines
-from headgate.core.flow import Flow, Stage
 from headgate.core.history import RunRecord
-from headgate.core.milestones import milestone
-from headgate.core.state import State
-from headgate.core.summary import write_summary
-from headgate.core.task import Constraints
 
 STARTED = ev.TaskStarted(
     text="x",

@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget
-from headgate.core.needs import NEEDS, NeedEnding, OnSkip, blocking_need, needs_met, ready_stages, skips_with
-from headgate.core.rules import retry_seconds
+from headgate.core import (
+    NEEDS,
+    Budget,
+    Flow,
+    NeedEnding,
+    Stage,
+    blocking_need,
+    ready_stages,
+    retry_seconds,
+    skips_with,
+)
+from headgate.core.needs import OnSkip, needs_met
 
 ENDINGS: tuple[NeedEnding, ...] = ("completed", "exhausted", "absent", "skipped", "failed", "unmet")
 ON_SKIP: tuple[OnSkip, ...] = (None, "run", "skip")

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.events import Note, PlanItem
-from headgate.core.plan_and_notes import LOGGED_CHARS, bound_note, list_names, render_notes
-from headgate.core.text import cut_text
-from headgate.tools.control import render_plan
+from headgate.core import Note, PlanItem, bound_note, cut_text, list_names, render_notes
+from headgate.core.plan_and_notes import LOGGED_CHARS
+from headgate.tools import render_plan
 
 SHORT = Note(summary="Read all.", decisions=("Use a set.",), next_actions=("Write it.",), risks=("None.",))
 LINES = "- a: Read all.\n  decided: Use a set.\n  next: Write it.\n  risk: None."

@@ -5,8 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.events import AnyBody, Event, Note, ReplyReceived, StageEnded, StageStarted, ToolFinished
-from headgate.core.state import State
+from headgate.core import AnyBody, Event, Note, ReplyReceived, StageEnded, StageStarted, State, ToolFinished
 
 
 def attempt(stage: str, reads: int) -> list[AnyBody]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.task import Task, holds_up
+from headgate.core import Task, holds_up
 
 HERE, THERE = "http://here/v1", "http://there/v1"
 

@@ -7,19 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from headgate.core.phases import (
-    ANSWER_CHARS,
+from headgate.core import (
     PhaseControl,
-    PhaseProbe,
-    PhaseRules,
     PhaseState,
-    Signals,
     advance,
     current_phase,
     fill_question,
     phase_line,
     read_answer,
 )
+from headgate.core.phases import ANSWER_CHARS, PhaseProbe, PhaseRules, Signals
 
 RULES = PhaseControl(mode="rules")
 READ = Signals(read=("a.py",))

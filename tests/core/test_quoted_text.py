@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.quoted_text import Quotation, find_quotations
-from headgate.core.task import Constraints, parse_task_text
+from headgate.core import Constraints, find_quotations, parse_task_text
+from headgate.core.quoted_text import Quotation
 
 PYTEST = """\
 =================================== FAILURES ===================================

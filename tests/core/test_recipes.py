@@ -5,23 +5,32 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headgate.core.conditions import rename_stages
-from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
-from headgate.core.flow import Flow, InputDoc
-from headgate.core.flow_check import Problem
-from headgate.core.messages import ToolSpec
-from headgate.core.progress import render_context, task_progress, trim_document
-from headgate.core.recipe_check import recipe_problems
-from headgate.core.recipes import (
+from headgate.core import (
+    Event,
     Execution,
+    Flow,
+    InputDoc,
+    Note,
     Recipe,
+    RecipeStarted,
+    StageEnded,
+    StageSkipped,
+    StageStarted,
+    State,
     TokenBudget,
+    ToolSpec,
     expand_recipe,
+    fold,
     parse_type,
-    share_docs,
+    recipe_problems,
+    render_context,
+    task_progress,
+    trim_document,
     without_tool,
 )
-from headgate.core.state import State, fold
+from headgate.core.conditions import rename_stages
+from headgate.core.flow_check import Problem
+from headgate.core.recipes import share_docs
 
 STEPS: list[dict[str, Any]] = [
     {"id": "look", "tools": {"allow": ["read"]}, "when": "'ls' not in variables.gathered"},

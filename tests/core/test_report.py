@@ -1,11 +1,7 @@
 """What a report says about verification: what was run, and what only went round."""
 
+from headgate.core import Constraints, Flow, Stage, State, build_report, render_markdown, write_summary
 from headgate.core import events as ev
-from headgate.core.flow import Flow, Stage
-from headgate.core.report import build_report, render_markdown
-from headgate.core.state import State
-from headgate.core.summary import write_summary
-from headgate.core.task import Constraints
 
 STARTED = ev.TaskStarted(
     text="Make it pass.",

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.report import REQUIRED, build_report, report_problems
-from headgate.core.state import State
-from headgate.core.task import FINAL_STATES, TaskState
+from headgate.core import FINAL_STATES, State, TaskState, build_report
+from headgate.core.report import REQUIRED, report_problems
 
 
 def report(**changes: Any) -> dict[str, Any]:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Repeat
-from headgate.core.knobs import Budget
-from headgate.core.rules import (
+from headgate.core import (
     Broken,
+    Budget,
     Decision,
     Fail,
     Pass,
+    Repeat,
     RoundTally,
     Tally,
     WorkTally,

@@ -2,8 +2,17 @@
 
 import pytest
 
-from headgate.core.events import BaselineVerified, CheckFinished, StepResult, VerifyFinished, VerifyStarted
-from headgate.core.history import Comparison, RunRecord, compare, line_marks
+from headgate.core import (
+    BaselineVerified,
+    CheckFinished,
+    Comparison,
+    StepResult,
+    VerifyFinished,
+    VerifyStarted,
+    compare,
+    line_marks,
+)
+from headgate.core.history import RunRecord
 
 STEP = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
 SAME_TESTS = "; the same tests failed before this task as well"

@@ -3,12 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core import (
+    Message,
+    ModelSettings,
+    Price,
+    Reply,
+    State,
+    Usage,
+    UsageLine,
+    build_report,
+    render_markdown,
+    say_cost,
+    say_usage,
+    usage_table,
+)
 from headgate.core import events as ev
-from headgate.core.messages import Message, Reply, Usage
-from headgate.core.report import build_report, render_markdown
-from headgate.core.settings import ModelSettings, Price
-from headgate.core.spending import UsageLine, say_cost, say_usage, usage_table
-from headgate.core.state import State
 from headgate.errors import ReplyInvalid
 
 FREE = ModelSettings(model="openai/local")

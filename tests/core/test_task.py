@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.task import Constraints, Task, parse_task_text
+from headgate.core import Constraints, Task, parse_task_text
 
 SEED = """Fix the authentication timeout bug in the login flow.
 

@@ -6,9 +6,8 @@ from itertools import cycle, islice, product
 
 import pytest
 
-from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message
-from headgate.core.view import INTERRUPTED, build_view, size_of
+from headgate.core import Message, ViewPolicy, build_view, size_of
+from headgate.core.view import INTERRUPTED
 from views import check_view, load_session
 
 POLICIES = [

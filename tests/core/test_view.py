@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message, ToolCall
-from headgate.core.view import INTERRUPTED, LEAST_CHARS, build_view, size_of
+from headgate.core import Message, ToolCall, ViewPolicy, build_view, size_of
+from headgate.core.view import INTERRUPTED, LEAST_CHARS
 
 HEAD = [Message("system", "rules"), Message("user", "task")]
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message, ToolCall
-from headgate.core.view import build_view
+from headgate.core import Message, ToolCall, ViewPolicy, build_view
 from headgate.models.wire.openai import encode_message
 from views import check_view
 

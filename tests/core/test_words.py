@@ -2,8 +2,7 @@
 
 import pytest
 
-from headgate.core.task import Task
-from headgate.core.text import is_question
+from headgate.core import Task, is_question
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from pprint import pformat
 from typing import Any
 
 from headgate.core import events as ev
-from headgate.core.state import fold
-from headgate.store.folder import Folder
-from headgate.store.store import Store
+from headgate.core import fold
+from headgate.store import Folder, Store
 
 KILLED = -9
 _RUN_ID = re.compile(r"run_\d{8}_\d{6}_[0-9a-f]{6}")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.workspace.git_repository import git
+from headgate.core import Message, Reply, Request, ToolCall, Usage
+from headgate.workspace import git
 
 Step = str | list[tuple[str, dict[str, Any]]]
 

@@ -19,13 +19,11 @@ from typing import Any
 
 from crash_scenarios import SCENARIOS, Worker
 
-from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.engine.undo import Undone
+from headgate.core import ApplyFinished, ApplyStarted, Constraints, Event, Options, ToolFinished, ToolStarted
+from headgate.engine import Engine, Undone
 from headgate.patterns import LazyPattern
 from headgate.protect import SecretNames
-from headgate.store.log import Bus
+from headgate.store import Bus
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 

@@ -24,7 +24,7 @@ import pytest
 from crash_runs import KILLED, SUMS, Driver, End, Place, differences, end_of, files_in, repeats
 from crash_scenarios import APART, FILES, RICH, SCENARIOS, WRITES
 
-from headgate.core.events import TaskEnded
+from headgate.core import TaskEnded
 
 AT_ONCE = 2
 PATIENCE = 180.0

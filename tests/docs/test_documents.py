@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import FlowNames, load_flow
-from headgate.config.load import load_config
-from headgate.config.recipe_files import load_recipes
-from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.config import FlowNames, load_config, load_flow, load_recipes
+from headgate.engine import CHECK_SPECS, SPECS
 from headgate.engine.tool_list import TOOLS
-from headgate.models.scripted import ScriptedModel
-from headgate.tools.control import stage_done_tool
+from headgate.models import ScriptedModel
+from headgate.tools import stage_done_tool
 from launcher import is_plain, run_headgate
 
 ROOT = Path(__file__).parents[2]

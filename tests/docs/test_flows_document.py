@@ -15,15 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.drawing import draw_mermaid
-from headgate.config.flows import FlowNames, load_flow
-from headgate.config.load import load_config
-from headgate.core.report import Report
-from headgate.core.short_names import FLAT_NAMES
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.engine.resolved import CHECK_SPECS, SPECS
-from headgate.models.scripted import ScriptedModel
+from headgate.config import FlowNames, draw_mermaid, load_config, load_flow
+from headgate.core import FLAT_NAMES, Constraints, Options, Report
+from headgate.engine import CHECK_SPECS, SPECS, Engine
+from headgate.models import ScriptedModel
 from launcher import is_plain, run_headgate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")

@@ -21,15 +21,22 @@ from functools import partial
 from pathlib import Path
 
 from headgate.cli.commands.start import start_worker
-from headgate.config.load import load_config
-from headgate.core.events import MessageAdded
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.task import Constraints, ImpossibleTransition, Task, TaskState
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
-from headgate.store import Draft, Store
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    ImpossibleTransition,
+    Message,
+    MessageAdded,
+    Reply,
+    Request,
+    Task,
+    TaskState,
+    Usage,
+)
+from headgate.engine import Engine
+from headgate.process import FileLock
+from headgate.store import Draft, Folder, Store
 from headgate.store.database import MIGRATIONS
-from headgate.store.folder import Folder
 
 AUDIT = (
     "CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT)",

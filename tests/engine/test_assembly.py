@@ -8,26 +8,17 @@ from typing import Any
 
 import pytest
 
-from headgate.config.schema import Config, Monorepo, Verification
-from headgate.core.settings import VerifyStep
-from headgate.core.task import Constraints, Task
-from headgate.engine.assembly import (
-    build_context,
-    build_verifier,
-    task_boundaries,
-)
-from headgate.engine.resolved import resolve_package
+from headgate.config import Config
+from headgate.config.schema import Monorepo, Verification
+from headgate.core import Constraints, Task, VerifyStep
+from headgate.engine import build_verifier, resolve_package
+from headgate.engine.assembly import build_context, task_boundaries
 from headgate.engine.tool_list import TOOLS, tools_for
 from headgate.errors import ConfigError, ToolDenied
-from headgate.protect.boundaries import ResolvedBoundaries
-from headgate.protect.redaction import redactor
-from headgate.store.folder import Folder
-from headgate.store.log import Bus
-from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.commands import shell
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
-from headgate.workspace.workspace import FileChange
+from headgate.protect import ResolvedBoundaries, redactor
+from headgate.store import Bus, Folder
+from headgate.tools import Outcome, ToolContext, shell
+from headgate.workspace import FileChange, Snapshots, git
 
 STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))
 

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.events import Event
-from headgate.core.messages import Pulse
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
-from headgate.store.log import Bus
+from headgate.config import load_config
+from headgate.core import Constraints, Event, Pulse
+from headgate.engine import Engine
+from headgate.store import Bus
 
 STEP = 'cat calc.py; grep -q "a + b" calc.py'
 STILL_WRONG = """

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.authorship import Authorship
-from headgate.core.events import VerifyFinished
+from headgate.core import Authorship, VerifyFinished
 from headgate.engine.edit_watch import EditWatch
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
+from headgate.workspace import Snapshots, git
 
 
 @pytest.fixture

@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.events import Event
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.state import fold
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
-from headgate.store.log import Bus
+from headgate.config import load_config
+from headgate.core import Constraints, Event, Message, Reply, Request, Usage, fold
+from headgate.engine import Engine
+from headgate.process import FileLock
+from headgate.store import Bus, Folder
 
 
 class Model:

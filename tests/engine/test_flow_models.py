@@ -5,16 +5,12 @@ from typing import Any
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.events import Event, ReplyFailed
-from headgate.core.flow import Flow, Stage
-from headgate.core.messages import Model
-from headgate.core.recipes import Recipe
-from headgate.core.task import Options
+from headgate.config import load_config
+from headgate.core import Event, Flow, Model, Options, Recipe, ReplyFailed, Stage
 from headgate.engine.flow_models import requests_made
 from headgate.engine.resolved import ResolvedConfig, resolve
-from headgate.models.scripted import ScriptedModel
-from headgate.store.folder import Folder
+from headgate.models import ScriptedModel
+from headgate.store import Folder
 
 STEPS = "verification: {steps: [{name: a, command: make a}, {name: b, command: make b}]}\n"
 LOCAL = "http://localhost:11434"

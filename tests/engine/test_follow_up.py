@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from headgate.core.events import Event, TaskEnded
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.task import Constraints, Options, TaskState
+from headgate.core import (
+    Constraints,
+    Event,
+    Message,
+    Options,
+    Reply,
+    Request,
+    TaskEnded,
+    TaskState,
+    ToolCall,
+    Usage,
+)
 from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.store.changes import Draft
-from headgate.store.store import Store
+from headgate.store import Draft, Store
 
 SECRET = "hunter2hunter2"
 

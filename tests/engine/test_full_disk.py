@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ConfigError
-from headgate.store.folder import Folder
+from headgate.store import Folder
 
 MOUNTED = """
 set -e

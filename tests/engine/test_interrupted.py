@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import TaskEnded, TaskReport, TaskReportInvalid, TaskResumed
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
+from headgate.core import (
+    Constraints,
+    Message,
+    Options,
+    Reply,
+    Request,
+    TaskEnded,
+    TaskResumed,
+    ToolCall,
+    Usage,
+)
+from headgate.core.events import TaskReport, TaskReportInvalid
+from headgate.engine import Engine
 from headgate.errors import ConfigError, ModelError
-from headgate.process.lock import FileLock
+from headgate.process import FileLock
 from launcher import run_headgate
 
 CRASH = "mkdir -p out; echo bad > migrations/1.sql; echo $$ > out/pid; kill -9 $PPID; sleep 300"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from undo_cases import LINES, Bench, edit, make_bench, shell, steps, write
 
-from headgate.core.events import TaskEnded
-from headgate.store.folder import Folder
+from headgate.core import TaskEnded
+from headgate.store import Folder
 
 
 def changed_lines(diff: bytes) -> list[str]:

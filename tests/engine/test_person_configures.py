@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from undo_cases import Bench, make_bench, person_at_check, shell, steps, write
 
-from headgate.config.load import load_config
+from headgate.config import load_config
 
 
 @pytest.fixture

@@ -25,19 +25,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from headgate.core.events import MessageAdded
-from headgate.core.task import (
+from headgate.core import (
     FINAL_STATES,
     SETTLED_STATES,
-    TRANSITIONS,
     ImpossibleTransition,
+    MessageAdded,
     Standing,
     Task,
     TaskState,
 )
-from headgate.store import Draft, Store, changes
+from headgate.core.task import TRANSITIONS
+from headgate.store import Draft, Folder, Store, changes
 from headgate.store.database import MIGRATIONS
-from headgate.store.folder import Folder
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 STORES = 3

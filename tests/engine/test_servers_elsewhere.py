@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.task import Options
+from headgate.config import load_config
+from headgate.core import Options
 from headgate.engine.flow_models import describe_servers, find_models
 from headgate.engine.resolved import choose_flow
-from headgate.store.folder import Folder
+from headgate.store import Folder
 
 AWAY = "http://192.0.2.2:18999"
 SENDS = "in this repository sends the code that tasks read to"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints
+from headgate.engine import Engine
 from headgate.errors import ConfigError
 
 

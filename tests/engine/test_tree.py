@@ -8,12 +8,16 @@ import pytest
 
 from headgate.engine.proposals import is_written, undo_changes
 from headgate.engine.tree import TaskTree
-from headgate.reading.diffs import read_git_diff
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import git
-from headgate.workspace.overlay import ProposedChange, decode_changes, encode_changes
-from headgate.workspace.snapshots import Snapshots
-from headgate.workspace.workspace import FileChange
+from headgate.reading import read_git_diff
+from headgate.workspace import (
+    DiskWorkspace,
+    FileChange,
+    ProposedChange,
+    Snapshots,
+    decode_changes,
+    encode_changes,
+    git,
+)
 
 
 @pytest.fixture

@@ -15,18 +15,10 @@ from undo_cases import (
     write,
 )
 
-from headgate.core.events import (
-    EditsNoticed,
-    TaskStarted,
-    UndoFinished,
-    UndoStarted,
-)
-from headgate.core.report import build_report
-from headgate.core.state import fold
-from headgate.engine.rewriting import Overlap
-from headgate.engine.undo import Undone
+from headgate.core import EditsNoticed, TaskStarted, UndoFinished, UndoStarted, build_report, fold
+from headgate.engine import Overlap, Undone
 from headgate.errors import ConfigError
-from headgate.store.changes import Draft
+from headgate.store import Draft
 
 
 async def undo(bench: Bench, task: str = "t1") -> Undone:

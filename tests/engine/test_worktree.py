@@ -10,21 +10,25 @@ import pytest
 from undo_cases import LINES, Bench, edit, make_bench, shell, write
 
 from headgate.cli.shared import find_repo
-from headgate.config.load import load_config
-from headgate.core.events import MergeStarted, MergeVerified, TaskStarted, WorktreeCommitted
-from headgate.core.report import Report, build_report
-from headgate.core.settings import VerifyStep
-from headgate.core.state import fold
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    MergeStarted,
+    MergeVerified,
+    Options,
+    Report,
+    TaskStarted,
+    VerifyStep,
+    WorktreeCommitted,
+    build_report,
+    fold,
+)
+from headgate.engine import Engine, Merged, MergeProgress, Overlap, Undone
 from headgate.engine.followed import find_followed
-from headgate.engine.merging import Merged, MergeProgress
-from headgate.engine.rewriting import Overlap
-from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
 from headgate.process import NoSandbox, find_bubblewrap
-from headgate.store.changes import Draft
-from headgate.workspace.overlay import decode_changes
+from headgate.store import Draft
+from headgate.workspace import decode_changes
 
 
 def git(repo: Path, *args: str) -> str:

@@ -11,11 +11,9 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from headgate.config.load import load_config
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.report import Report
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints, Message, Options, Reply, Report, Request, ToolCall, Usage
+from headgate.engine import Engine
 
 Call = tuple[str, dict[str, Any]]
 LINES = "".join(f"line {number}\n" for number in range(1, 31))

@@ -22,7 +22,8 @@ from escapes.world import Listener, World, commands_of, find_harm, neighbour, pr
 from headgate.config import load_config
 from headgate.core import Constraints
 from headgate.engine import Engine
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 _FLOW = [
     {"id": "look", "prompt": "Look.", "tools_allow": ["read", "shell"], "budget": {"turns": 60}},

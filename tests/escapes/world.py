@@ -30,13 +30,8 @@ import yaml
 from headgate.checks import Verifier
 from headgate.config import load_config
 from headgate.core import Constraints, Task
-from headgate.engine.assembly import (
-    build_context,
-    build_verifier,
-    find_sandbox,
-    secret_patterns,
-    task_boundaries,
-)
+from headgate.engine import build_verifier, find_sandbox
+from headgate.engine.assembly import build_context, secret_patterns, task_boundaries
 from headgate.errors import ToolDenied
 from headgate.process import NoSandbox
 from headgate.protect import committed_secrets, redactor

@@ -23,7 +23,8 @@ from headgate import (
     tool,
 )
 from headgate.errors import ConfigError, HeadgateError
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 
 class Count(BaseModel):

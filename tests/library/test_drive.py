@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from headgate.errors import ConfigError
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow_sync, tool
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 Calls = Sequence[dict[str, Any]]
 

@@ -6,7 +6,8 @@ import pytest
 
 from headgate import Flow, run_flow_sync
 from headgate.errors import ConfigError
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 REPORT = """\
 name: report

@@ -13,9 +13,10 @@ import pytest
 from pydantic import BaseModel
 
 from headgate import Callbacks, Flow, Stage, restore_flow, run_flow, start_flow
-from headgate.engine.engine import Engine
+from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 
 class Cause(BaseModel):

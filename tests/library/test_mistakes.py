@@ -9,7 +9,8 @@ import pytest
 
 from headgate import Callbacks, Checkpoint, Flow, FlowResult, Stage, run_flow_sync, start_flow, tool
 from headgate.errors import ConfigError
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 
 @tool

@@ -11,7 +11,8 @@ from pydantic.dataclasses import dataclass
 
 from headgate.errors import ConfigError
 from headgate.library import Flow, Stage, run_flow_sync
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 
 class Colour(Enum):

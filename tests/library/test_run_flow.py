@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from headgate.errors import ConfigError
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, start_flow, tool
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 
 class Sources(BaseModel):

@@ -12,7 +12,8 @@ from headgate import ModelSettings, RunOptions, run_flow_sync
 from headgate.core import StageEnded
 from headgate.errors import ConfigError
 from headgate.library import Callbacks, Checkpoint, Flow, Stage, restore_flow, run_flow, start_flow
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 
 FLOW = Flow(name="two", stages=[Stage(id="a"), Stage(id="b", needs=["a"])])
 

@@ -18,7 +18,8 @@ from typing_extensions import TypedDict
 from headgate import Checkpoint, Flow, Stage, restore_flow, run_flow_sync, start_flow, tool
 from headgate.core import Category, ToolSpec
 from headgate.errors import ConfigError, StoreError
-from headgate.models.scripted import ScriptedModel, ScriptEntry
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry
 from library import postponed_annotations
 
 

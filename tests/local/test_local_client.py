@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from headgate.cli.local_server import LocalServer, find_model, local_server
-from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
-from headgate.engine.resolved import SPECS
+from headgate.core import Delta, Message, Reply, Request, ToolSpec
+from headgate.engine import SPECS
 from headgate.errors import ConfigError, ContextOverflow, ModelRefused
 from headgate.models.network import open_model
 

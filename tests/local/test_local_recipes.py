@@ -15,12 +15,22 @@ from typing import Any
 import pytest
 
 from headgate.cli.local_server import LocalServer
-from headgate.config.load import load_config
-from headgate.core import Event, Message, RecipeStarted, Reply, Request, StageEnded, ToolCall, ToolFinished
-from headgate.core.messages import Model, OnDelta
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    Event,
+    Message,
+    Model,
+    OnDelta,
+    RecipeStarted,
+    Reply,
+    Request,
+    StageEnded,
+    ToolCall,
+    ToolFinished,
+)
 from headgate.core.report import report_problems
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.engine import Engine
 from headgate.models.network import open_model
 from web.site import Site
 

@@ -8,12 +8,23 @@ from pathlib import Path
 
 from headgate.cli.commands.demo import describe_control
 from headgate.cli.local_server import LocalServer
-from headgate.config.load import load_config
-from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacted
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall
-from headgate.core.report import Report, report_problems
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    Event,
+    Message,
+    Model,
+    OnDelta,
+    Reply,
+    ReplyFailed,
+    ReplyReceived,
+    Report,
+    Request,
+    ToolCall,
+    ViewCompacted,
+)
+from headgate.core.report import report_problems
+from headgate.engine import Engine
 from headgate.models.network import open_model
 
 PATIENCE = 300.0

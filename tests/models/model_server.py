@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.messages import Model
-from headgate.core.settings import ModelSettings
+from headgate.core import Model, ModelSettings
 from headgate.models.network import open_model
 
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"

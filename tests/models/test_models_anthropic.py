@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model_server import answer, talk_to
 from pydantic import SecretStr
 
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
+from headgate.core import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
 from headgate.errors import ContextOverflow, ModelRefused, ModelUnavailable
 from headgate.models.encoding import CallIds
 from headgate.models.wire.anthropic import MessagesAssembly

@@ -9,8 +9,7 @@ import pytest
 from model_server import answer, serve
 
 from cases import case_path
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, ModelSettings, Reply, Request, Usage
 from headgate.errors import ModelError, ModelRefused, ReplyInvalid
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from model_server import HELLO, answer, chunk, stream, talk_to
 
 from cases import case_path
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, Usage
+from headgate.core import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import CallIds
 from headgate.models.wire.openai import ChatAssembly, encode_message

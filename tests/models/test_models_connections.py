@@ -7,7 +7,7 @@ import struct
 import pytest
 from model_server import HELLO, Respond, Seen, Server, Wire, answer, talk_to
 
-from headgate.core.messages import Message, Request
+from headgate.core import Message, Request
 from headgate.errors import ModelUnavailable
 
 ASK = Request([Message("user", "Hi")])

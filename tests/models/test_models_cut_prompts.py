@@ -8,15 +8,22 @@ import pytest
 from model_server import answer, chunk, serve, stream
 from ollama_server import calling, ollama
 
-from headgate.config.load import load_config
-from headgate.core.events import Event, PromptCut, ViewCompacted
-from headgate.core.messages import Cut, Message, Request, ToolSpec
-from headgate.core.milestones import milestone
-from headgate.core.report import Report
-from headgate.core.settings import ModelSettings
-from headgate.core.state import State
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    Cut,
+    Event,
+    Message,
+    ModelSettings,
+    PromptCut,
+    Report,
+    Request,
+    State,
+    ToolSpec,
+    ViewCompacted,
+    milestone,
+)
+from headgate.engine import Engine
 from headgate.models.network import open_model
 from headgate.models.servers import explain_remedy
 

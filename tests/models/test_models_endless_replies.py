@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_server import answer, chunk, pour, stream, talk_to
 
-from headgate.core.messages import Message, Reply, Request
+from headgate.core import Message, Reply, Request
 from headgate.errors import ReplyInvalid
 from headgate.models.wire.exchange import (
     BLANK_LINES,

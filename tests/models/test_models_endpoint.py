@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from headgate.core.settings import ModelSettings
+from headgate.core import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models import check_model, open_configured_model
-from headgate.models.endpoint import Endpoint, find_endpoint, split_model
+from headgate.models import ScriptedModel, check_model, find_endpoint, open_configured_model, split_model
+from headgate.models.endpoint import Endpoint
 from headgate.models.network import open_model
-from headgate.models.scripted import ScriptedModel
 from headgate.models.wire.http import find_proxy, is_loopback, list_models
 
 

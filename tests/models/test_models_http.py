@@ -18,8 +18,7 @@ import pytest
 from model_server import HELLO, Respond, Seen, Wire, answer, chunk, serve, stream
 from pydantic import SecretStr
 
-from headgate.core.messages import Message, Reply, Request
-from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core import Message, ModelSettings, Reply, Request, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.endpoint import Endpoint
 from headgate.models.network import open_model

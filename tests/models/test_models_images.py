@@ -7,9 +7,7 @@ import pytest
 from model_server import HELLO, answer, chunk, serve, stream
 from pydantic import SecretStr
 
-from headgate.core.messages import Image, Message, Reply, Request, ToolCall, ToolSpec
-from headgate.core.settings import ModelSettings
-from headgate.core.view import size_of
+from headgate.core import Image, Message, ModelSettings, Reply, Request, ToolCall, ToolSpec, size_of
 from headgate.models import sees_images
 from headgate.models.network import open_model
 

@@ -7,8 +7,7 @@ import pytest
 from model_server import answer, serve
 from ollama_server import calling, ollama
 
-from headgate.core.messages import Delta, Message, Request, Timing, ToolCall, ToolSpec, Usage
-from headgate.core.settings import ModelSettings
+from headgate.core import Delta, Message, ModelSettings, Request, Timing, ToolCall, ToolSpec, Usage
 from headgate.errors import ContextOverflow, ModelRefused
 from headgate.models import find_window, open_configured_model
 from headgate.models.network import open_model

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from model_server import HELLO, answer, serve, talk_to
 from pydantic import SecretStr
 
-from headgate.core.messages import Message, Reply, Request, ToolCall, ToolSpec
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, ModelSettings, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ModelRefused
 from headgate.models.network import open_model
 from headgate.models.wire.openai import encode_message

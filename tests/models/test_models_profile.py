@@ -6,17 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headgate.core.settings import ModelSettings, Price
-from headgate.models import open_configured_model
-from headgate.models.profile import (
-    UNKNOWN,
-    Profile,
-    find_profile,
-    load_profiles,
-    profile_for,
-    with_price,
-    with_profile,
-)
+from headgate.core import ModelSettings, Price
+from headgate.models import find_profile, open_configured_model, profile_for, with_price
+from headgate.models.profile import UNKNOWN, Profile, load_profiles, with_profile
 
 
 @pytest.mark.parametrize(

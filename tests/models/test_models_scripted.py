@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
+from headgate.core import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
 from headgate.errors import ConfigError, ContextOverflow, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.scripted import ScriptedModel, ScriptEntry, ScriptError, ScriptExhausted
+from headgate.models import ScriptedModel
+from headgate.models.scripted import ScriptEntry, ScriptError, ScriptExhausted
 
 LS = ToolSpec("ls", "List.", {"type": "object"}, "read")
 SHELL = ToolSpec("shell", "Run.", {"type": "object"}, "run")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate.core.messages import ToolSpec
+from headgate.core import ToolSpec
 from headgate.models.textcalls import NAMES, CallProblem, ParsedCall, ParsedReply, parse_calls
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 

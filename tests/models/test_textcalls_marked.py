@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.core.messages import ToolSpec
+from headgate.core import ToolSpec
 from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls
 from headgate.models.textcalls.scan import MARK
 from headgate.models.textcalls.table import FAMILIES

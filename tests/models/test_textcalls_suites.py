@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolcall_suites import SUITES, Case, read_cases
 
 from cases import CASES, case_path
-from headgate.core.messages import ToolSpec
+from headgate.core import ToolSpec
 from headgate.models.textcalls import CallScanner, ParsedReply, parse_calls
 from headgate.models.textcalls.result import THINKING_MARKS
 from headgate.models.textcalls.table import FAMILIES, FRAMES

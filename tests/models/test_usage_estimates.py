@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from model_server import answer, talk_to
 
-from headgate.core import Message, Reply, Request, ToolSpec, Usage, estimate_missing
-from headgate.core.settings import Limits, over_limit
+from headgate.core import Limits, Message, Reply, Request, ToolSpec, Usage, estimate_missing, over_limit
 from headgate.models.wire.exchange import read_count
 
 

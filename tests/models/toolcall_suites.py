@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.core.messages import ToolSpec
+from headgate.core import ToolSpec
 from headgate.models.textcalls import ParsedReply, parse_calls
 
 SUITES = ("toolcall-llamacpp/cases.jsonl", "toolcall-sglang/full.jsonl")

@@ -10,8 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from headgate.process.commands import run_command
-from headgate.process.reaper import kill_own_commands
+from headgate.process import kill_own_commands, run_command
 
 
 def quit_at_once(*_: object) -> None:

@@ -12,13 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.process.commands import (
-    Capture,
-    CommandResult,
-    CommandUnavailable,
-    filtered_environment,
-    run_command,
-)
+from headgate.process import CommandResult, CommandUnavailable, filtered_environment, run_command
+from headgate.process.commands import Capture
 from patience import in_time
 
 ENV = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8"}

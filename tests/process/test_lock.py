@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.process.lock import FileLock
+from headgate.process import FileLock
 from headgate.regular_files import PlantedFile
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.process.reaper import kill_leftovers, kill_own_commands, new_mark
+from headgate.process import kill_leftovers, kill_own_commands
+from headgate.process.reaper import new_mark
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 

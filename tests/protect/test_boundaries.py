@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protect.boundaries import ResolvedBoundaries, fixed_prefix, resolve_boundaries
-from headgate.protect.guards import Boundaries
+from headgate.protect import Boundaries, ResolvedBoundaries, resolve_boundaries
+from headgate.protect.boundaries import fixed_prefix
 
 FILES = [
     "README.md",

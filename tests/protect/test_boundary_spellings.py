@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.task import parse_task_text
-from headgate.protect.boundaries import resolve_boundaries
-from headgate.protect.guards import Boundaries
+from headgate.core import parse_task_text
+from headgate.protect import Boundaries, resolve_boundaries
 
 ROOTS = ("$PWD", "${PWD}", "$(pwd)", "/home/me/my shop")
 FILES = (

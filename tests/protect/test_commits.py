@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
-from headgate.protect.files import ProtectedFiles
-from headgate.protect.restore import Protection, Restored
+from headgate.protect import CommitProtection, CommitRule, CommitsFound, ProtectedFiles, Protection, Restored
 
 IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
 COMMIT = f"git {' '.join(IDENTITY)} commit -q"

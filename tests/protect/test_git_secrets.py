@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from headgate.protect.git_secrets import committed_secrets
+from headgate.protect import committed_secrets
 
 
 def git(repo: Path, *words: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.git_settings import protect_git
+from headgate.protect import protect_git
 
 _WHO = "-c user.name=T -c user.email=t@localhost -c commit.gpgsign=false -c protocol.file.allow=always"
 

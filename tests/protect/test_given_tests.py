@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.protected_tests import ProtectedTests, StartFiles
+from headgate.protect import ProtectedTests, StartFiles
 
 CALC = "def add(a, b):\n    return a + b\n"
 USES_CALC = "from calc import add\nassert add(1, 2) == 3\n"

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Denial
-from headgate.protect.guards import Boundaries, OnlyInside
-from headgate.protect.redaction import redactor
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles
-from headgate.reading.command_lines import split_commands
+from headgate.core import Access, Denial
+from headgate.protect import DEFAULT_SECRETS, Boundaries, OnlyInside, SecretFiles, redactor
+from headgate.reading import split_commands
 from headgate.workspace.ignore import InternalFiles
 
 SECRET = [

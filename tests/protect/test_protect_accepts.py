@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.files import ProtectedFiles
-from headgate.protect.restore import Restored
+from headgate.protect import ProtectedFiles, Restored
 
 WHY = "its first line is protected"
 

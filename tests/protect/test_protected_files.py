@@ -13,12 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.protect.files import ProtectedFiles
-from headgate.protect.git_settings import protect_git
-from headgate.protect.guards import Boundaries, OnlyInside
+from headgate.protect import Boundaries, OnlyInside, ProtectedFiles, Restored, protect_git
 from headgate.protect.records import CopyLimits
-from headgate.protect.restore import Restored
-from headgate.workspace.ignore import IgnoredPaths
+from headgate.workspace import IgnoredPaths
 
 WHY = "it is protected"
 ConfinedTree = dict[str, tuple[str, int, bytes]]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Denial
-from headgate.protect.protected_tests import ProtectedTests, StartFiles
+from headgate.core import Access, Denial
+from headgate.protect import ProtectedTests, StartFiles
 
 START = (
     *("app.py", "tests/test_app.py", "tests/data/in.json", "conftest.py", "pytest.ini", "pyproject.toml"),

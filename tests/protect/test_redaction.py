@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from headgate.protect.redaction import redactor
+from headgate.protect import redactor
 
 KEY = "sk-live/Zx81+kk29dQ=w7"
 FILES = {

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core import Access, Denial
-from headgate.protect.secret_scan import RenamedSecrets, SecretScan
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
+from headgate.protect import DEFAULT_SECRETS, RenamedSecrets, SecretNames, SecretScan
 
 
 def hidden(scan: SecretScan, root: Path) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.reading.test_output import explain_doubtful_success
+from headgate.reading import explain_doubtful_success
 
 PYTEST = "..  [100%]\n2 passed in 0.01s\n"
 UNITTEST = "-----\nRan 1 test in 0.000s\n\nOK\n"

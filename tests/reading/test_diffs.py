@@ -2,7 +2,8 @@
 
 import pytest
 
-from headgate.reading.diffs import DiffHunk, HunkPlace, read_diff, read_git_diff, read_place
+from headgate.reading import DiffHunk, read_diff, read_git_diff, read_place
+from headgate.reading.diffs import HunkPlace
 
 GIT = """diff --git a/src/a b/b.py b/src/a b/b.py
 index 1..2 100644

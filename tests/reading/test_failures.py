@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.failed_tests import FailedTest
-from headgate.reading.test_output import MAX_FAILURES, find_failures, render_failures
+from headgate.reading import MAX_FAILURES, FailedTest, find_failures, render_failures
 
 JEST = """\
 FAIL src/sum.test.js (5.1 s)

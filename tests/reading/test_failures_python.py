@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.reading.failed_tests import FailedTest
-from headgate.reading.test_output import find_failures
+from headgate.reading import FailedTest, find_failures
 
 BROKEN_TESTS = """\
 import unittest

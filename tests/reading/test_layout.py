@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.reading.source_text import same_but_for_layout
+from headgate.reading import same_but_for_layout
 
 LOOP = "def f(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return s\n"
 

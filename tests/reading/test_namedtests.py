@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.reading.test_files import find_tests
+from headgate.reading import find_tests
 
 PATHS = (
     "README.md",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.program_output import condense_output, output_kind
+from headgate.reading import condense_output, output_kind
 
 PYTEST = """\
 ============================= test session starts ==============================

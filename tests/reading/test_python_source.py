@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading.source_text import (
-    Function,
+from headgate.reading import (
     find_functions,
     insertion_points,
     lines_with_logic,
@@ -14,6 +13,7 @@ from headgate.reading.source_text import (
     source_excerpt,
     with_definitions,
 )
+from headgate.reading.source_text import Function
 
 CART = '''\
 """A cart."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.reading.test_output import count_tests
+from headgate.reading import count_tests
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.test_files import (
+from headgate.reading import (
     is_runner_setting,
     is_start_up_file,
     is_task_file,
     is_test,
+    is_tool_setting,
     shadowing_module,
     source_of,
     task_program,
 )
-from headgate.reading.tool_settings import is_tool_setting
 
 TESTS = [
     *(

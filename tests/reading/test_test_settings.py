@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.project_files import changed_settings, has_test_settings
+from headgate.reading import changed_settings, has_test_settings
 
 PYPROJECT = (
     b'[project]\nname = "a"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n\n[tool.ruff]\nline-length = 90\n'

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headgate.reading.command_lines import word_set
-from headgate.reading.tool_settings import is_build_file, is_tool_setting
+from headgate.reading import is_build_file, is_tool_setting, word_set
 
 SETTINGS = sorted(
     word_set(

@@ -10,26 +10,26 @@ from typing import Any
 
 from crashing_store import fresh_store
 from headgate import repair, run
-from headgate.checks.verify import AfterStep, Verification, Verifier, stop
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget
-from headgate.core.messages import Model
-from headgate.core.rules import Decision, Pass
-from headgate.core.settings import ModelSettings, VerifyStep
-from headgate.core.short_form import expand_flow
-from headgate.core.state import fold
-from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.checks import AfterStep, Verification, Verifier, stop
+from headgate.core import (
+    Budget,
+    Decision,
+    Flow,
+    Model,
+    ModelSettings,
+    Pass,
+    Stage,
+    Task,
+    VerifyStep,
+    expand_flow,
+    fold,
+)
+from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
+from headgate.run import Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import ToolContext
+from headgate.workspace import DiskWorkspace, Snapshots, git
 
 SOURCE = "def is_free(total, limit):\n    return total > limit\n"
 MUTATED = SOURCE.replace(">", ">=")

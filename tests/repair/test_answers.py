@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading.source_text import parse_python
+from headgate.reading import parse_python
 from headgate.repair.answers import (
     MOST_PLACES,
     answered_sources,
@@ -12,7 +12,7 @@ from headgate.repair.answers import (
     code_in,
     count_leftovers,
 )
-from headgate.scouts.fault_localisation import Suspect
+from headgate.scouts import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
 PLACE = Suspect("m.py", "f", 1, 4, line=3)

@@ -14,16 +14,27 @@ import pytest
 from repair_runs import MUTATED, SOURCE, TEST, Case
 
 from crashing_store import Crash, CrashingStore
-from headgate.core.events import CandidateTried, Event, ReplyReceived, StageEnded, ToolFinished, ToolStarted
-from headgate.core.flow import Candidates, Flow, Stage
-from headgate.core.knobs import Budget
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.rules import Decision
-from headgate.core.state import fold
+from headgate.core import (
+    Budget,
+    Candidates,
+    CandidateTried,
+    Decision,
+    Event,
+    Flow,
+    Message,
+    Reply,
+    ReplyReceived,
+    Request,
+    Stage,
+    StageEnded,
+    ToolFinished,
+    ToolStarted,
+    Usage,
+    fold,
+)
 from headgate.errors import ModelRefused
-from headgate.store.store import Draft, Store
-from headgate.workspace import FileChange
-from headgate.workspace.disk import DiskWorkspace
+from headgate.store import Draft, Store
+from headgate.workspace import DiskWorkspace, FileChange
 
 ANSWERED = SOURCE.replace("total > limit", "not total < limit")
 BOTH_WRONG = """\

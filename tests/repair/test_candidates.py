@@ -9,16 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.events import CandidateTried, Event, StageEnded, StageStarted, SuspectsFound
-from headgate.core.messages import Finish, Message, Reply, Request
-from headgate.core.report import Report
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import (
+    CandidateTried,
+    Constraints,
+    Event,
+    Finish,
+    Message,
+    Reply,
+    Report,
+    Request,
+    StageEnded,
+    StageStarted,
+    SuspectsFound,
+)
+from headgate.engine import Engine
 from headgate.repair.answers import CODE
 from headgate.repair.candidates import STOP
 from headgate.repair.suspects import Evidence, read_evidence, write_evidence
-from headgate.scouts.fault_localisation import Suspect
+from headgate.scouts import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"
 TEST = """\

@@ -10,14 +10,24 @@ import pytest
 from repair_runs import Case
 
 from crashing_store import Crash, CrashingStore
-from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
-from headgate.core.flow import Candidates, Flow, Stage
-from headgate.core.knobs import Budget
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.rules import Decision
-from headgate.core.state import fold
-from headgate.core.task import Task
-from headgate.store.store import Store
+from headgate.core import (
+    Budget,
+    Candidates,
+    CandidateTried,
+    Decision,
+    Event,
+    Flow,
+    Message,
+    Reply,
+    ReplyReceived,
+    Request,
+    Stage,
+    Task,
+    ToolStarted,
+    Usage,
+    fold,
+)
+from headgate.store import Store
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 FLOW = Flow(

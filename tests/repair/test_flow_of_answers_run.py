@@ -7,12 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.load import load_config
-from headgate.core.events import Event, FixAttempted, StageEnded, StageStarted, VerifyFinished
-from headgate.core.messages import Message, Reply, Request, ToolCall
-from headgate.core.report import Report
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    Event,
+    FixAttempted,
+    Message,
+    Reply,
+    Report,
+    Request,
+    StageEnded,
+    StageStarted,
+    ToolCall,
+    VerifyFinished,
+)
+from headgate.engine import Engine
 
 BROKEN = "def total(prices):\n    return sum(prices) + 1\n"
 SOUND = BROKEN.replace(" + 1", "")

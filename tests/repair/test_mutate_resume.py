@@ -8,9 +8,7 @@ import pytest
 from repair_runs import MUTATED, SOURCE, TEST, Case, mutate_flow
 
 from crashing_store import Crash, CrashingStore
-from headgate.core.events import CandidateTried, ToolFinished, ToolStarted
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.core.rules import Decision
+from headgate.core import CandidateTried, Decision, Message, Reply, Request, ToolFinished, ToolStarted, Usage
 
 FLOW = mutate_flow("Which? {changes}", trials=4)
 

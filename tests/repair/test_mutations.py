@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.source_text import parse_python
+from headgate.reading import parse_python
 from headgate.repair.mutations import mutations
 
 

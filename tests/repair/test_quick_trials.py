@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 from repair_runs import Case, mutate_flow
 
-from headgate.core.events import CandidateTried
-from headgate.core.messages import Reply, Request
-from headgate.core.rules import Decision
+from headgate.core import CandidateTried, Decision, Reply, Request
 from headgate.engine.tree import TaskTree
 from headgate.repair.quick_trials import Outcome, QuickTrials
-from headgate.run.trials import Trials
-from headgate.store.log import Bus, TaskLog
-from headgate.workspace import FileChange
-from headgate.workspace.snapshots import Snapshots
+from headgate.run import Trials
+from headgate.store import Bus, TaskLog
+from headgate.workspace import FileChange, Snapshots
 
 SOURCE = "def is_free(total, limit):\n    return total > limit\n"
 TEST = """\

@@ -12,30 +12,32 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from headgate.core.events import Body, ToolFinished, ToolStarted
-from headgate.core.flow import Flow, Stage
-from headgate.core.messages import Message, Reply, Request, ToolCall
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
-from headgate.core.short_form import expand_flow
-from headgate.core.state import fold
-from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.core import (
+    Decision,
+    Flow,
+    Message,
+    ModelSettings,
+    Reply,
+    Request,
+    Stage,
+    Task,
+    ToolCall,
+    ToolFinished,
+    ToolStarted,
+    expand_flow,
+    fold,
+)
+from headgate.core.events import Body
+from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
 from headgate.library.surroundings import NoTree
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job, Tree
-from headgate.run.kinds import KINDS
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
-from headgate.tools.commands import run_tests
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
-from headgate.workspace.workspace import FileChange
+from headgate.run import KINDS, Job, restore, run_flow
+from headgate.run.job import Tree
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import Args, Outcome, Tool, ToolContext, run_tests
+from headgate.tools.base import tool
+from headgate.workspace import DiskWorkspace, FileChange, Snapshots, git
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 FLOW = Flow(name="test", stages=(Stage(id="work"),))

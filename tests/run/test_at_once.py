@@ -10,18 +10,10 @@ import pytest
 from test_groups import TASK, Counter, Ran, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import Note, StageEnded
-from headgate.core.flow import Stage, ToolScope, ViewPolicy
-from headgate.core.messages import ToolSpec
-from headgate.core.rules import Decision
-from headgate.core.state import fold
+from headgate.core import Decision, Note, Stage, StageEnded, ToolScope, ToolSpec, ViewPolicy, fold
+from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
 from headgate.run.at_once import may_run_beside
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
+from headgate.store import Bus, Store, TaskLog
 
 
 @pytest.fixture

@@ -9,13 +9,11 @@ from test_loop import TASK, make_job, work
 
 from headgate.core import Message, Model, Reply, Request
 from headgate.errors import ReplyInvalid
+from headgate.models import ScriptedModel, find_profile
 from headgate.models.network import NativeModel, SchemaModel, TextModel
-from headgate.models.profile import find_profile
-from headgate.models.scripted import ScriptedModel
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
+from headgate.run import restore, run_flow
 from headgate.run.turn import BROKEN_CHARS
-from headgate.store.store import Store
+from headgate.store import Store
 
 DONE = '{"name": "stage_done", "arguments": {"stage": "work", "summary": "Seen."}, "thought": ""}'
 BROKEN = {

@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import Event, StageEnded
-from headgate.core.flow import Flow
-from headgate.core.flow_check import flow_problems
-from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
-from headgate.core.state import State, fold
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.control import think
+from headgate.core import (
+    Event,
+    Flow,
+    Message,
+    OnDelta,
+    Reply,
+    Request,
+    StageEnded,
+    State,
+    ToolCall,
+    Usage,
+    flow_problems,
+    fold,
+)
+from headgate.run import Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import think
 
 AVAILABLE = re.compile(r"Available tasks: ([^.]*)\.")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headgate.checks import Verifier
+from headgate.core import VerifyStep
 from headgate.core.history import RunRecord
-from headgate.core.settings import VerifyStep
 from headgate.reading import FailedTest
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.scouts import FailureClues

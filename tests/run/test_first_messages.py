@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.secrets import SecretFiles
+from headgate.protect import SecretFiles
 from headgate.run.first_messages import LISTED, LISTED_CHARS, list_files
-from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace import DiskWorkspace
 
 
 @pytest.fixture

@@ -11,19 +11,26 @@ from hypothesis import strategies as st
 from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.conditions import Situation
-from headgate.core.events import Event, Note, StageEnded, StageSkipped, StageStarted
-from headgate.core.flow import Flow, Stage
-from headgate.core.flow_check import flow_problems
-from headgate.core.rules import Action, Decision
-from headgate.core.state import State, fold
-from headgate.core.tree import join_path, place_of, split_path
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
+from headgate.core import (
+    Action,
+    Decision,
+    Event,
+    Flow,
+    Note,
+    Situation,
+    Stage,
+    StageEnded,
+    StageSkipped,
+    StageStarted,
+    State,
+    flow_problems,
+    fold,
+    join_path,
+    place_of,
+    split_path,
+)
+from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
 
 ACTIONS: list[Action] = ["advance", "advance", "advance", "retry", "fail", "skip"]
 

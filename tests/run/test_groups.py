@@ -20,29 +20,30 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.config.load import load_config
-from headgate.core.events import Event, Note, StageEnded, StageStarted
-from headgate.core.flow import Data, Flow
-from headgate.core.flow_check import flow_problems
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
-from headgate.core.short_form import expand_flow
-from headgate.core.state import fold
-from headgate.core.task import Constraints, Task
-from headgate.engine.engine import Engine
-from headgate.engine.resolved import FlowParts
+from headgate.config import load_config
+from headgate.core import (
+    Constraints,
+    Data,
+    Decision,
+    Event,
+    Flow,
+    ModelSettings,
+    Note,
+    StageEnded,
+    StageStarted,
+    Task,
+    expand_flow,
+    flow_problems,
+    fold,
+)
+from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
 from headgate.library.surroundings import NoTree
-from headgate.models.scripted import ScriptedModel
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.kinds import KINDS
-from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.workspace.disk import DiskWorkspace
+from headgate.models import ScriptedModel
+from headgate.run import KINDS, Entrance, Job, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import ToolContext
+from headgate.workspace import DiskWorkspace
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 

@@ -9,28 +9,39 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import Note, ReplyFailed, TaskStatusGiven, ToolFinished
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget, ToolScope, ViewPolicy
-from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
-from headgate.core.rules import Decision
-from headgate.core.settings import Limits, ModelSettings, Timeouts
-from headgate.core.short_form import expand_flow
-from headgate.core.task import Constraints, Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.core import (
+    Budget,
+    Constraints,
+    Decision,
+    Flow,
+    Limits,
+    Message,
+    Model,
+    ModelSettings,
+    Note,
+    Reply,
+    ReplyFailed,
+    Request,
+    Stage,
+    Task,
+    TaskStatusGiven,
+    Timeouts,
+    ToolCall,
+    ToolFinished,
+    ToolScope,
+    Usage,
+    ViewPolicy,
+    expand_flow,
+)
+from headgate.engine import CHECK_SPECS
 from headgate.errors import CallUnknown
 from headgate.library.surroundings import NoTree
-from headgate.models.scripted import ScriptedModel
+from headgate.models import ScriptedModel
+from headgate.run import KINDS, Job, run_flow
 from headgate.run.first_messages import opening_message
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.kinds import KINDS
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.tools.control import STATUS_TOOL, task_status
-from headgate.tools.files import ls, read_file
-from headgate.workspace.disk import DiskWorkspace
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import STATUS_TOOL, ToolContext, ls, read_file, task_status
+from headgate.workspace import DiskWorkspace
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
 

@@ -10,16 +10,21 @@ import pytest
 from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import ToolFinished
-from headgate.core.memories import Memory
-from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
-from headgate.core.report import build_report
-from headgate.core.state import State, fold
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store import Store, TaskMemory
-from headgate.store.log import Bus, TaskLog
+from headgate.core import (
+    Memory,
+    Message,
+    OnDelta,
+    Reply,
+    Request,
+    State,
+    ToolCall,
+    ToolFinished,
+    Usage,
+    build_report,
+    fold,
+)
+from headgate.run import Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog, TaskMemory
 from headgate.tools import memory_save, memory_search
 
 STAGES: list[dict[str, Any]] = [{"id": "keep", "tools": {"allow": ["memory_save", "memory_search"]}}]

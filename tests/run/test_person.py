@@ -10,27 +10,31 @@ from typing import Any
 import pytest
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import PersonSpoke, ReplyFailed
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget, ViewPolicy
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
-from headgate.core.short_form import expand_flow
-from headgate.core.state import fold
-from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.core import (
+    Budget,
+    Decision,
+    Flow,
+    Message,
+    ModelSettings,
+    PersonSpoke,
+    Reply,
+    ReplyFailed,
+    Request,
+    Stage,
+    Task,
+    ToolCall,
+    Usage,
+    ViewPolicy,
+    expand_flow,
+    fold,
+)
+from headgate.engine import CHECK_SPECS
 from headgate.errors import ModelUnavailable
 from headgate.library.surroundings import NoTree
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.kinds import KINDS
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.tools.files import ls, read_file
-from headgate.workspace.disk import DiskWorkspace
+from headgate.run import KINDS, Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import ToolContext, ls, read_file
+from headgate.workspace import DiskWorkspace
 
 TASK = Task(id="t1", text="Look.", goal="Look.")
 TWO = Flow(

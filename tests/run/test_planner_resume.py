@@ -10,17 +10,23 @@ import pytest
 from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import Event, StageEnded, StageStarted
-from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
-from headgate.core.recipes import Recipe
-from headgate.core.state import State, fold
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.control import think
-from headgate.tools.planning import escalate, execute_tool
+from headgate.core import (
+    Event,
+    Message,
+    OnDelta,
+    Recipe,
+    Reply,
+    Request,
+    StageEnded,
+    StageStarted,
+    State,
+    ToolCall,
+    Usage,
+    fold,
+)
+from headgate.run import Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import escalate, execute_tool, think
 
 RECIPES = {
     name: Recipe.model_validate({"name": name, "description": name, **fields})

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.knobs import ViewPolicy
-from headgate.core.messages import Message, ToolCall
-from headgate.core.view import build_view, size_of
+from headgate.core import Message, ToolCall, ViewPolicy, build_view, size_of
 from headgate.models.wire.openai import encode_message
 from headgate.run.transcript import LEAST_TAIL, WORTH_CUTTING, Transcript
 from views import check_pairs, load_session

@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 from test_loop import TASK, make_job, work
 
-from headgate.core import AgentOptions, Execution, Message, Recipe, Reply, Request, Usage, expand_recipe
-from headgate.core.knobs import Agent
-from headgate.models.scripted import ScriptedModel
+from headgate.core import (
+    Agent,
+    AgentOptions,
+    Execution,
+    Message,
+    Recipe,
+    Reply,
+    Request,
+    Usage,
+    expand_recipe,
+)
+from headgate.models import ScriptedModel
+from headgate.run import Job, run_flow
 from headgate.run.asking import LEAST_REPLY, limit_reply, reply_in_time
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store.store import Store
+from headgate.store import Store
 
 WINDOW = 4_096
 

@@ -13,31 +13,33 @@ from typing import Any
 import pytest
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.checks.verify import Verifier
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget, ToolScope, ViewPolicy
-from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings, VerifyStep
-from headgate.core.short_form import expand_flow
-from headgate.core.state import State, fold
-from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.checks import Verifier
+from headgate.core import (
+    Budget,
+    Decision,
+    Flow,
+    Message,
+    Model,
+    ModelSettings,
+    Reply,
+    Request,
+    Stage,
+    State,
+    Task,
+    ToolCall,
+    ToolScope,
+    Usage,
+    VerifyStep,
+    ViewPolicy,
+    expand_flow,
+    fold,
+)
+from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.kinds import KINDS
-from headgate.store import Store
-from headgate.store.log import Bus, TaskLog
-from headgate.tools.base import ToolContext
-from headgate.tools.commands import shell
-from headgate.tools.control import plan_tasks
-from headgate.tools.editing import edit_file
-from headgate.tools.files import ls, read_file, write_file
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
+from headgate.run import KINDS, Job, restore, run_flow
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import ToolContext, edit_file, ls, plan_tasks, read_file, shell, write_file
+from headgate.workspace import DiskWorkspace, Snapshots, git
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")

@@ -14,24 +14,36 @@ from hypothesis import strategies as st
 from test_resume import TASK, Case, make_job, place, start, take_up
 
 from crashing_store import Crash, CrashingStore
-from headgate.core.compaction import Compaction, CompactionAgent
-from headgate.core.events import Event, Note, StageCompacted, StageEnded
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import ToolScope, ViewPolicy
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings, Price
-from headgate.core.state import fold
-from headgate.core.view import CHARS_PER_CODE_TOKEN, size_of
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    Compaction,
+    CompactionAgent,
+    Decision,
+    Event,
+    Flow,
+    Message,
+    ModelSettings,
+    Note,
+    Price,
+    Reply,
+    Request,
+    Stage,
+    StageCompacted,
+    StageEnded,
+    ToolCall,
+    ToolScope,
+    Usage,
+    ViewPolicy,
+    fold,
+    size_of,
+)
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, ModelUnavailable
+from headgate.run import Job, run_flow
 from headgate.run.compaction import compact_stages
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
 from headgate.run.transcript import Transcript
-from headgate.store import Store
-from headgate.store.log import Bus, TaskLog
-from headgate.workspace.snapshots import Snapshots
+from headgate.store import Bus, Store, TaskLog
+from headgate.workspace import Snapshots
 from views import check_pairs
 
 SHARED = ViewPolicy(transcript="parent")

@@ -9,19 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.flow import Flow, Stage
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState, Signals
-from headgate.core.settings import ModelSettings
-from headgate.core.short_form import expand_flow
-from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
+from headgate.core import (
+    SILENCES,
+    Flow,
+    Message,
+    ModelSettings,
+    PhaseControl,
+    PhaseState,
+    Reply,
+    Request,
+    Stage,
+    Task,
+    ToolCall,
+    Usage,
+    expand_flow,
+)
+from headgate.core.phases import PhaseProbe, Signals
+from headgate.engine import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.library.surroundings import NoTree
-from headgate.models.scripted import ScriptedModel
+from headgate.models import ScriptedModel
+from headgate.run import KINDS, Entrance, Job, StageRun
 from headgate.run.attempts import complete_stage
-from headgate.run.job import Job
-from headgate.run.kinds import KINDS
 from headgate.run.phases import (
     Digest,
     PhaseStep,
@@ -33,12 +42,9 @@ from headgate.run.phases import (
     probe_request,
     with_hint,
 )
-from headgate.run.stage import Entrance, StageRun
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.tools.files import ls, read_file
-from headgate.workspace.disk import DiskWorkspace
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import ToolContext, ls, read_file
+from headgate.workspace import DiskWorkspace
 
 USAGE = Usage(40, 2)
 LLM = PhaseControl(mode="llm")

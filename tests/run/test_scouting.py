@@ -13,17 +13,13 @@ import pytest
 from test_loop import TASK, make_job
 
 from headgate.config import with_scouts
-from headgate.core.events import ScoutReported
-from headgate.core.flow import Flow, Stage
-from headgate.core.messages import Message, Reply
-from headgate.core.rules import Decision
-from headgate.core.settings import ScoutSettings
-from headgate.models.scripted import ScriptedModel
-from headgate.run.flow import run_flow
+from headgate.core import Decision, Flow, Message, Reply, ScoutReported, ScoutSettings, Stage
+from headgate.models import ScriptedModel
+from headgate.run import run_flow
 from headgate.run.scouting import present_version, says_that_it_fails
 from headgate.scouts import NeededTool
-from headgate.store.store import Store
-from headgate.workspace.disk import DiskWorkspace
+from headgate.store import Store
+from headgate.workspace import DiskWorkspace
 
 
 @pytest.mark.parametrize(

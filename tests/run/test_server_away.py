@@ -10,15 +10,23 @@ import pytest
 from aiohttp import web
 from test_loop import TASK, make_job, work
 
-from headgate.core.events import DecisionMade, Event, ReplyFailed, StageStarted, TaskResumed
-from headgate.core.milestones import milestone
-from headgate.core.rules import Decision
-from headgate.core.settings import Limits, ModelSettings, Timeouts
-from headgate.core.state import State, fold
+from headgate.core import (
+    Decision,
+    DecisionMade,
+    Event,
+    Limits,
+    ModelSettings,
+    ReplyFailed,
+    StageStarted,
+    State,
+    TaskResumed,
+    Timeouts,
+    fold,
+    milestone,
+)
 from headgate.models.network import open_model
-from headgate.run.flow import run_flow
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
+from headgate.run import run_flow
+from headgate.store import Bus, Store, TaskLog
 
 
 @pytest.fixture

@@ -9,17 +9,9 @@ from test_groups import TASK, Counter, Ran, count, make_job, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.cli.commands.look_back import detail_lines
-from headgate.core.conditions import Situation
-from headgate.core.events import DecisionMade, Note, StageSkipped
-from headgate.core.milestones import milestone
-from headgate.core.rules import Decision
-from headgate.core.state import fold
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.store import Folder
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
+from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold, milestone
+from headgate.run import Kind, StageEnd, StageRun, restore, run_flow
+from headgate.store import Bus, Folder, Store, TaskLog
 
 
 @pytest.fixture

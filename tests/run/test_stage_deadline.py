@@ -9,20 +9,29 @@ from typing import Any
 import pytest
 from test_loop import TASK, Endless, calling, make_job
 
-from headgate.core.events import DecisionMade, Event, Note, StageEnded, StageStarted, TaskResumed
-from headgate.core.flow import Flow, Stage
-from headgate.core.knobs import Budget
-from headgate.core.messages import Message, Reply, Request
-from headgate.core.rules import Decision
-from headgate.core.state import State
+from headgate.core import (
+    Budget,
+    Decision,
+    DecisionMade,
+    Event,
+    Flow,
+    Message,
+    Note,
+    Reply,
+    Request,
+    Stage,
+    StageEnded,
+    StageStarted,
+    State,
+    TaskResumed,
+)
 from headgate.errors import ModelUnavailable
-from headgate.models.scripted import ScriptedModel
+from headgate.models import ScriptedModel
+from headgate.run import Entrance, Job
 from headgate.run.attempts import complete_stage
-from headgate.run.job import Job
-from headgate.run.stage import Entrance
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
-from headgate.tools.base import Args, ToolContext, tool
+from headgate.store import Bus, Store, TaskLog
+from headgate.tools import Args, ToolContext
+from headgate.tools.base import tool
 
 
 @pytest.fixture

@@ -28,16 +28,11 @@ from pydantic import BaseModel, ConfigDict
 
 from headgate.cli.commands.settle import apply_exit_code
 from headgate.cli.shared import EXIT_CODES
-from headgate.config.load import Loaded, load_config
-from headgate.core.events import Event
-from headgate.core.report import Report, build_report
-from headgate.core.settings import Price, ScoutSettings
-from headgate.core.state import fold
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.engine.rewriting import Overlap
+from headgate.config import Loaded, load_config
+from headgate.core import Constraints, Event, Options, Price, Report, ScoutSettings, build_report, fold
+from headgate.engine import Engine, Overlap
 from headgate.errors import ConfigError
-from headgate.models.scripted import ScriptedModel
+from headgate.models import ScriptedModel
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import aiohttp
 
-from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.engine.engine import Engine
-from headgate.server.running import ServerSettings, assemble, listen
+from headgate.core import Message, Reply, Request, Usage
+from headgate.engine import Engine
+from headgate.server import ServerSettings
+from headgate.server.running import assemble, listen
 from headgate.server.service import Service
 
 PATIENCE = 120.0

@@ -11,7 +11,7 @@ from serving import Serving, make_repo, serving
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.process.peers import is_peer_inside_command
+from headgate.process import is_peer_inside_command
 from headgate.process.reaper import new_mark
 from headgate.server.access import COOKIE, Access, AccessControl, is_loopback, known_hosts
 from headgate.server.problems import ErrorAnswers

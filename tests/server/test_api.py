@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from serving import Model, make_repo, serving
 
-from headgate.core.task import Constraints, Options
-from headgate.models.scripted import ScriptedModel
+from headgate.core import Constraints, Options
+from headgate.models import ScriptedModel
 from headgate.server.access import MAX_BODY
-from headgate.workspace.git_repository import git
+from headgate.workspace import git
 
 
 class Gate(Model):

@@ -11,13 +11,10 @@ import aiohttp
 import pytest
 from serving import PATIENCE, Sent, Serving, collect, make_repo, read_stream, serving
 
-from headgate.core.events import Event, StoreRestored
-from headgate.core.task import Task
-from headgate.engine.activity import Activity
+from headgate.core import Event, StoreRestored, Task
+from headgate.engine import Activity
 from headgate.server import feed as feeds
-from headgate.store.changes import Draft
-from headgate.store.log import Bus
-from headgate.store.store import Store
+from headgate.store import Bus, Draft, Store
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from page_visitor import Site, open_site
 
-from headgate.core.task import Task
-from headgate.core.text import show_hidden
+from headgate.core import Task, show_hidden
 from headgate.store import Store, TaskRow
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/>"

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.events import MessageAdded
-from headgate.core.task import Task
+from headgate.core import MessageAdded, Task
 from headgate.errors import StoreError
 from headgate.store import Draft, Store
 

@@ -2,11 +2,7 @@
 
 from typing import Any
 
-from headgate.core.events import BODY, Event
-from headgate.core.milestones import milestone
-from headgate.core.report import build_report
-from headgate.core.short_form import expand_flow
-from headgate.core.state import State
+from headgate.core import BODY, Event, State, build_report, expand_flow, milestone
 
 FLOW = {
     "name": "short",

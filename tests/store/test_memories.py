@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.memories import Memory, clean_tags, normal_form, words_of
+from headgate.core import Memory, clean_tags, normal_form, words_of
 from headgate.errors import StoreError, ToolFailed
 from headgate.store import MOST_MEMORIES, Store, search_memories
 

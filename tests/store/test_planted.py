@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import MessageAdded
-from headgate.core.task import Task
+from headgate.core import MessageAdded, Task
 from headgate.errors import StoreError
 from headgate.regular_files import PlantedFile, make_own_folder, open_own, write_own
 from headgate.store import Draft, Store

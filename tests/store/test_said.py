@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import PersonSpoke, TaskEnded
-from headgate.core.person import MOST_WAITING, Line
-from headgate.core.task import Task
+from headgate.core import MOST_WAITING, Line, PersonSpoke, Task, TaskEnded
 from headgate.errors import ConfigError
-from headgate.store import Bus, LineWaits, Store, TaskLog
-from headgate.store.store import Draft
+from headgate.store import Bus, Draft, LineWaits, Store, TaskLog
 
 ENDED = TaskEnded(state="SUCCESS", verified=False, reason="done", summary="", files_changed=())
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import MessageAdded, ToolStarted
-from headgate.core.task import Task
+from headgate.core import MessageAdded, Task, ToolStarted
 from headgate.errors import StoreError
 from headgate.regular_files import PlantedFile
 from headgate.store import Draft, Store

@@ -7,22 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import (
+from headgate.core import (
+    Constraints,
     Event,
+    Flow,
     MessageAdded,
     PlanItem,
     PlanWritten,
+    Stage,
+    Task,
     TaskStarted,
+    TaskState,
     ToolFinished,
     VerifyStarted,
 )
-from headgate.core.flow import Flow, Stage
-from headgate.core.task import Constraints, Task, TaskState
 from headgate.errors import StoreError
 from headgate.regular_files import PlantedFile
-from headgate.store import Draft, Store
+from headgate.store import Bus, Draft, Store, TaskLog
 from headgate.store.database import MIGRATIONS
-from headgate.store.log import Bus, TaskLog
 
 
 def queue(store: Store, text: str = "do it") -> Task:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import MessageAdded
-from headgate.core.task import Task
+from headgate.core import MessageAdded, Task
 from headgate.store import Draft, Store
 
 DRAFT = Draft("", 0, 1.0, MessageAdded(role="user", slug="x"), "content")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import MessageAdded
-from headgate.core.task import Task
+from headgate.core import MessageAdded, Task
 from headgate.errors import StoreError
 from headgate.store import Draft, Store
 from launcher import run_headgate, run_python

@@ -9,16 +9,17 @@ from typing import get_args
 
 import pytest
 
-from headgate.core.events import Event, MessageAdded
-from headgate.core.task import (
+from headgate.core import (
     FINAL_STATES,
-    TRANSITIONS,
+    Event,
     ImpossibleTransition,
+    MessageAdded,
     Standing,
     Task,
     TaskState,
     check_transition,
 )
+from headgate.core.task import TRANSITIONS
 from headgate.store import Draft, Store, find_pause
 from headgate.store.database import MIGRATIONS
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from headgate.core.text import show_path
+from headgate.core import show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.tools.base import Outcome, Tool, ToolContext
-from headgate.workspace.workspace import DirectoryEntry, File, FileChange
+from headgate.tools import Outcome, Tool, ToolContext
+from headgate.workspace import DirectoryEntry, File, FileChange
 
 
 class MemoryWorkspace:

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.tools.editing import Edited, edit_file, edit_text
-from headgate.workspace.workspace import FileChange
+from headgate.tools import edit_file
+from headgate.tools.editing import Edited, edit_text
+from headgate.workspace import FileChange
 
 CODE = """\
 class Greeter:

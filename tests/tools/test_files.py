@@ -8,15 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.text import show_path
+from headgate.core import show_path
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.protect.guards import Boundaries
-from headgate.protect.secrets import SecretFiles
-from headgate.tools.base import Outcome, Tool, ToolContext
-from headgate.tools.control import think
-from headgate.tools.files import excerpt, find_files, ls, read_file, read_files, share_room, write_file
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import File, FileChange
+from headgate.protect import Boundaries, SecretFiles
+from headgate.tools import (
+    Outcome,
+    Tool,
+    ToolContext,
+    excerpt,
+    find_files,
+    ls,
+    read_file,
+    read_files,
+    share_room,
+    think,
+    write_file,
+)
+from headgate.workspace import DiskWorkspace, File, FileChange
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.text import plain
-from headgate.tools.base import cap
+from headgate.core import plain
+from headgate.tools import cap
 
 
 def test_short_text_is_left_alone_and_not_saved() -> None:

@@ -9,9 +9,10 @@ from memory_workspace import MemoryWorkspace, call
 from test_patch_format import GARBAGE
 
 from headgate.errors import ToolArgsInvalid, ToolFailed
+from headgate.tools import apply_patch
 from headgate.tools.patch_format import UpdateFile, parse_patch
-from headgate.tools.patching import apply_patch, patch_text
-from headgate.workspace.workspace import FileChange
+from headgate.tools.patching import patch_text
+from headgate.workspace import FileChange
 
 CODE = """\
 class A:

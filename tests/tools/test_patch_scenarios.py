@@ -7,7 +7,7 @@ from memory_workspace import MemoryWorkspace, call
 
 from cases import CASES, case_path
 from headgate.errors import ToolFailed
-from headgate.tools.patching import apply_patch
+from headgate.tools import apply_patch
 
 SCENARIOS = CASES / "codex-apply-patch" / "scenarios"
 NAMES = sorted(path.name for path in SCENARIOS.iterdir() if path.is_dir()) if SCENARIOS.exists() else []

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
-from headgate.process.commands import filtered_environment
-from headgate.process.sandbox import Bubblewrap, Sandbox
-from headgate.protect.files import ProtectedFiles
-from headgate.protect.secret_scan import SecretScan
-from headgate.protect.secrets import SecretFiles
-from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.commands import MOST_READ_ONLY, shell, shell_in
-from headgate.workspace.disk import DiskWorkspace
+from headgate.process import Bubblewrap, Sandbox, filtered_environment
+from headgate.protect import ProtectedFiles, SecretFiles, SecretScan
+from headgate.tools import Outcome, ToolContext, shell, shell_in
+from headgate.tools.commands import MOST_READ_ONLY
+from headgate.workspace import DiskWorkspace
 from patience import in_time
 
 

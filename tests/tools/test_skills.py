@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ToolFailed
-from headgate.tools.base import Outcome, Tool, ToolContext
-from headgate.tools.skills import find_skills, load_skill, make_skill
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import FileChange
+from headgate.tools import Outcome, Tool, ToolContext, find_skills, load_skill, make_skill
+from headgate.workspace import DiskWorkspace, FileChange
 
 FOLDERS = ("skills", ".agents/skills", ".claude/skills")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headgate.tools.control import PlanStep, TaskStatus, status_tool
+from headgate.tools import status_tool
+from headgate.tools.control import PlanStep, TaskStatus
 
 FIELDS = {
     "done": "a",

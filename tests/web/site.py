@@ -16,7 +16,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from headgate.web.addresses import Address, is_public
+from headgate.web import is_public
+from headgate.web.addresses import Address
 
 HERE = "127.0.0.1"
 PRIVATE = "127.0.0.2"

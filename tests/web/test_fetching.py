@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headgate.web.addresses import is_public
+from headgate.web import is_public
 from headgate.web.fetching import MOST_REDIRECTS, Page, PageFetcher, Unreadable
 from web.site import ARTICLE, HERE, PRIVATE, Names, Site, permits
 

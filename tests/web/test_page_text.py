@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from headgate.web.page_text import decode_text, extract_text, find_trafilatura, plain_text
+from headgate.web import find_trafilatura
+from headgate.web.page_text import decode_text, extract_text, plain_text
 from web.site import ARTICLE
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.config.load import load_config
-from headgate.core.report import Report
-from headgate.core.task import Constraints, Options
-from headgate.engine.engine import Engine
-from headgate.models.scripted import ScriptedModel
+from headgate.config import load_config
+from headgate.core import Constraints, Options, Report
+from headgate.engine import Engine
+from headgate.models import ScriptedModel
 from web.site import Site
 
 FLOW = "flow: [{id: look, prompt: Find out., tools: {allow: [read_file, internet.research]}}]\n"

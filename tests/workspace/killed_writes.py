@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate.core.events import FileHashes
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import FileChange
-from headgate.workspace.writes import settle_writes
+from headgate.core import FileHashes
+from headgate.workspace import DiskWorkspace, FileChange, settle_writes
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 BEFORE = {"a.txt": "same\n", "b.txt": "same\n", "gone.txt": "gone\n", "sub/c.txt": "c\n", "turned": "file\n"}

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.workspace.copies import MOST_BYTES, CopyImpossible, copy_prefix, remove_copies, tree_copy
-from headgate.workspace.ignore import IgnoredPaths
-from headgate.workspace.workspace import FileChange
+from headgate.workspace import CopyImpossible, FileChange, IgnoredPaths, remove_copies, tree_copy
+from headgate.workspace.copies import MOST_BYTES, copy_prefix
 
 LATIN = os.fsdecode(b"latin-\xe9.py")
 FILES = {

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Denial
+from headgate.core import Access, Denial
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import FileChange
-from headgate.workspace.writes import FileMoved, WriteBatch
+from headgate.workspace import DiskWorkspace, FileChange, WriteBatch
+from headgate.workspace.writes import FileMoved
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int] | None]:

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Ask, Denial
-from headgate.core.text import show_path
+from headgate.core import Access, Ask, Denial, show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import DirectoryEntry, File
+from headgate.workspace import DirectoryEntry, DiskWorkspace, File
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.workspace.git_repository import GitFailed, exclude_internal, git
-from headgate.workspace.snapshots import Snapshots
+from headgate.workspace import GitFailed, Snapshots, exclude_internal, git
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.globs import Rules, expand_braces
+from headgate.workspace import DiskWorkspace, Rules, expand_braces
 
 GIT = shutil.which("git")
 ENV = {

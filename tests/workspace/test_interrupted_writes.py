@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from killed_writes import AFTER, BEFORE
 
-from headgate.core.events import FileHashes
-from headgate.workspace.writes import remove_temporaries, settle_writes, undo_half_written
+from headgate.core import FileHashes
+from headgate.workspace import settle_writes
+from headgate.workspace.writes import remove_temporaries, undo_half_written
 
 KEPT = ".headgate-tmp-0123456789abcdef"
 OTHER = ".headgate-tmp-fedcba9876543210"

@@ -1,6 +1,6 @@
 """A change is put into another version of a file, or it is said that the two meet."""
 
-from headgate.workspace.line_merge import merge_lines
+from headgate.workspace import merge_lines
 
 LINES = b"".join(b"line %d\n" % number for number in range(1, 11))
 

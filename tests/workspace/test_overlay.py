@@ -11,12 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Denial
-from headgate.core.text import show_path
+from headgate.core import Access, Denial, show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
-from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace
+from headgate.workspace import (
+    DirectoryEntry,
+    DiskWorkspace,
+    File,
+    FileChange,
+    OverlayWorkspace,
+    ProposedChange,
+    Workspace,
+    decode_changes,
+    encode_changes,
+)
 
 LATIN = os.fsdecode(b"latin-\xe9")
 FILES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.text import parse_path, show_path
+from headgate.core import parse_path, show_path
 
 
 @pytest.mark.parametrize(

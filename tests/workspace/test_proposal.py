@@ -10,21 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.checks_and_guards import Access, Denial
-from headgate.core.text import show_path
+from headgate.core import Access, Denial, show_path
 from headgate.errors import StoreError, ToolFailed
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import exclude_internal, git
-from headgate.workspace.overlay import OverlayWorkspace, ProposedChange
-from headgate.workspace.proposal import (
+from headgate.workspace import (
     AdaptedProposal,
+    DiskWorkspace,
+    FileChange,
+    OverlayWorkspace,
     ProposalConflicts,
+    ProposedChange,
+    Snapshots,
     adapt_proposal,
+    exclude_internal,
+    git,
     patch_between,
     record_proposal,
 )
-from headgate.workspace.snapshots import Snapshots
-from headgate.workspace.workspace import FileChange
 
 LATIN = os.fsdecode(b"latin-\xe9")
 LINES = "".join(f"line {number}\n" for number in range(1, 61))

@@ -10,11 +10,16 @@ import pytest
 from headgate.cli.setup_checks import check_repository
 from headgate.engine.tree import TaskTree
 from headgate.regular_files import PlantedFile
-from headgate.workspace.git_repository import GitFailed, exclude_internal, git, run_git
-from headgate.workspace.ignore import IgnoredPaths
-from headgate.workspace.proposal import patch_between
-from headgate.workspace.snapshots import Snapshots
-from headgate.workspace.tree_walk import LARGE
+from headgate.workspace import (
+    LARGE,
+    GitFailed,
+    IgnoredPaths,
+    Snapshots,
+    exclude_internal,
+    git,
+    patch_between,
+    run_git,
+)
 
 _WHO = "-c user.name=T -c user.email=t@localhost -c commit.gpgsign=false"
 

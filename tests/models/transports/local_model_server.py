@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.messages import Message, ToolSpec
+from headgate.core import Message, ToolSpec
 from models.model_server import Seen, Server, Wire, answer, serve
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {"path": {"type": "string"}}}, "read")

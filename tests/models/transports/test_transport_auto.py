@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
 
-from headgate.core.messages import Message, Model, Request, ToolCall
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, Model, ModelSettings, Request, ToolCall
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models import open_configured_model
 from headgate.models.network import AutoModel, complete_settings, find_server_facts, open_model

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 
-from headgate.core.messages import Message, Model, Request, Usage
-from headgate.core.settings import ModelSettings, ToolTransport
+from headgate.core import Message, Model, ModelSettings, Request, ToolTransport, Usage
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
 from headgate.models import find_window, open_configured_model
 from headgate.models.network import AutoModel, find_server_facts

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from local_model_server import ASK, TOOLS
 
-from headgate.core.messages import Finish, Message, Model, OnDelta, Reply, Request
+from headgate.core import Finish, Message, Model, OnDelta, Reply, Request
 from headgate.errors import ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.schema_transport import SchemaModel

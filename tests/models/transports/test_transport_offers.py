@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
 from headgate.models.rendering import describe_tool

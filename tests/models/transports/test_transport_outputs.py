@@ -14,8 +14,7 @@ from local_model_server import ASK, Body, Habits
 from pydantic import BaseModel, Field, TypeAdapter
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
-from headgate.core import Event, ReplyFailed, ReplyReceived, Request, ToolSpec
-from headgate.core.settings import ModelSettings
+from headgate.core import Event, ModelSettings, ReplyFailed, ReplyReceived, Request, ToolSpec
 from headgate.errors import ReplyInvalid
 from headgate.models.call_schemas import call_schema
 from headgate.models.network import open_model

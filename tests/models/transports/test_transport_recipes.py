@@ -11,11 +11,9 @@ import pytest
 from local_model_server import Body, Habits
 from test_transport_tasks import Steps, say
 
-from headgate.config.load import load_config
-from headgate.core.events import Event, RecipeStarted, StageStarted
-from headgate.core.report import Report
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints, Event, RecipeStarted, Report, StageStarted
+from headgate.engine import Engine
 from web.site import Site
 
 END = ("stage_done", {"summary": "All is done."})

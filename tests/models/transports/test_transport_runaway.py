@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local_model_server import ASK, TOOLS
 
 from cases import CASES, case_path
-from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, Usage
+from headgate.core import Delta, Finish, Message, Model, OnDelta, Reply, Request, Usage
 from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.schema_transport import SchemaModel

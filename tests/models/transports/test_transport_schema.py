@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
-from headgate.core.messages import Finish, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.core.settings import ModelSettings
+from headgate.core import Finish, Message, ModelSettings, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.engine.tool_list import TOOLS as REAL_TOOLS
 from headgate.errors import ConfigError, ReplyInvalid
 from headgate.models.network import open_model

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from local_model_server import Body, Habits, calling
 
-from headgate.config.load import load_config
-from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacted
-from headgate.core.report import Report
-from headgate.core.task import Constraints
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints, Event, ReplyFailed, ReplyReceived, Report, ViewCompacted
+from headgate.engine import Engine
 from headgate.models.server_facts import TOOL
 
 Steps = list[tuple[str, dict[str, Any]]]

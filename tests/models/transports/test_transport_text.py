@@ -8,11 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
-from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.core.settings import ModelSettings
+from headgate.core import (
+    Delta,
+    Finish,
+    Message,
+    Model,
+    ModelSettings,
+    OnDelta,
+    Reply,
+    Request,
+    ToolCall,
+    ToolSpec,
+)
 from headgate.errors import ReplyInvalid
+from headgate.models import find_profile
 from headgate.models.network import open_model
-from headgate.models.profile import UNKNOWN, Profile, find_profile
+from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.text_transport import TextModel
 from headgate.models.wire.openai import encode_message
 
