@@ -1,0 +1,63 @@
+"""Tests use the faces of rooms, so that a module can move or be divided without a change to them."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+FACES = {"cli", "library", "models.network", "models.textcalls"}
+"""Rooms whose modules are public by themselves (a command is its module), and second faces."""
+KNOWN = {
+    "bench.languages",
+    "config.schema",
+    "core.events",
+    "core.history",
+    "core.phases",
+    "core.report",
+    "core.task",
+    "core.view",
+    "engine.assembly",
+    "engine.tool_list",
+    "engine.tree",
+    "models.endpoint",
+    "models.scripted",
+    "models.servers",
+    "models.wire.failures",
+    "models.wire.openai",
+    "process.reaper",
+    "reading.skill_files",
+    "run.protected_run",
+    "store.database",
+    "tools.base",
+    "tools.memory",
+    "tools.skills",
+    "workspace.ignore",
+}
+"""Modules that tests of other rooms still reach into. This list may only become shorter."""
+
+
+def foreign_modules() -> dict[str, str]:
+    """Each module within a room that a test of another room imports from, and such a test."""
+    found = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        shown = path.relative_to(TESTS)
+        if {"repo", "expected"} & set(shown.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else names
+            for name in names:
+                package, _, module = name.partition(".")
+                room = module.split(".")[0]
+                if package == "headgate" and "." in module and room != shown.parts[0]:
+                    found[module] = shown.as_posix()
+    return found
+
+
+def is_face(module: str) -> bool:
+    return any(module == face or module.startswith(f"{face}.") for face in FACES)
+
+
+def test_tests_import_the_faces_of_other_rooms() -> None:
+    found = {module: test for module, test in foreign_modules().items() if not is_face(module)}
+    assert {module: test for module, test in found.items() if module not in KNOWN} == {}
+    assert KNOWN - found.keys() == set(), "no longer imported: remove it from KNOWN"
