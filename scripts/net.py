@@ -179,7 +179,7 @@ def record_scenario(folder: Path, out: Path) -> None:
 
 def write(path: Path, found: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(plain(found), indent=1, ensure_ascii=False, default=str), encoding="utf-8")
+    path.write_text(json.dumps(plain(found), indent=1, default=str), encoding="utf-8")
 
 
 # Through the command line
