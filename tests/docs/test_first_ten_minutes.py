@@ -83,7 +83,7 @@ class Shell:
         with suppress(OSError):  # the other side is closed when the command has ended
             while piece := os.read(ours, 65536):
                 shown += piece
-                if not typed and _CODES.sub(b"", shown).rstrip().endswith(b">"):
+                if not typed and b">" in _CODES.sub(b"", shown).partition(b"/help")[2]:
                     typed = bool(os.write(ours, b"/quit\r"))
         os.close(ours)
         assert process.wait() == 0, shown
