@@ -56,10 +56,12 @@ def queue_repo(repo: Path) -> Path:
 
 
 async def submit(repo: Path, *args: str, **env: str) -> str:
-    """Queues a task; returns what was said about it on standard error."""
+    """Queues a task; returns what was said about it on standard error, before what can be done next."""
     code, _, err = await call(repo, "submit", "--no-start", *args, **env)
     assert code == 0, err
-    return err
+    said, then, _ = err.partition("headgate watch ")
+    assert then, err
+    return said
 
 
 async def drain(repo: Path, **env: str) -> dict[str, str]:

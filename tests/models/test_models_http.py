@@ -119,7 +119,7 @@ async def test_a_model_that_is_still_loading(status: int, body: dict[str, Any]) 
     [
         (500, {"error": "llama runner process has terminated: error loading model"}, "broken"),
         (500, error("boom"), "broken"),
-        (503, error("server busy, please try again"), "broken"),
+        (503, error("server busy, please try again"), "away"),
         (429, error("slow down"), "busy"),
         (529, error("overloaded", None, "overloaded_error"), "busy"),
     ],
