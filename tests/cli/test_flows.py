@@ -166,6 +166,7 @@ stages:
     needs: [review]
   - id: tests
     kind: review
+    label: A test for it?
     required: false
     needs: [verify]
     review:
@@ -219,7 +220,7 @@ stages:
         ("- {id: a, when: again}", "line 2: when: again has a meaning only in a group with `repeat`."),
         (
             "- {id: a, when: b.passed}\n- {id: b, when: a.passed}",
-            "line 2: `when` goes in a circle: a -> b -> a.",
+            "line 2: `when` has a cycle: a -> b -> a.",
         ),
         (
             "- {id: a, view: {transcript: wrok}}\n- {id: work}",

@@ -97,7 +97,7 @@ checks: [verify]
         ),
         (
             "stages:\n- id: a\n  needs: [b]\n- id: b\n  needs: [a]\n",
-            "my.yaml, line 3: `needs` goes in a circle: a -> b -> a",
+            "my.yaml, line 3: `needs` has a cycle: a -> b -> a",
         ),
         (
             "stages:\n- id: a\n  tools:\n    allow: [read]\n    block: [edit_fil]\n",

@@ -133,12 +133,12 @@ def test_the_stages_that_a_condition_names() -> None:
         (
             [{"id": "a", "when": "results.b.x"}, {"id": "b", "when": "results.a.x"}],
             ("stages", 0, "when"),
-            "`when` goes in a circle: a -> b -> a",
+            "`when` has a cycle: a -> b -> a",
         ),
         (
             [{"id": "a", "when": "results.c.x"}, {"id": "b", "needs": ["a"], "stages": [{"id": "c"}]}],
             ("stages", 0, "when"),
-            "`when` goes in a circle: a -> b -> a",
+            "`when` has a cycle: a -> b -> a",
         ),
     ],
 )

@@ -67,11 +67,11 @@ def test_checks_can_be_a_list() -> None:
         ),
         (
             flow_of(Stage(id="a", needs=("b",)), Stage(id="b", needs=("a",))),
-            Problem(("stages", 0, "needs"), "`needs` goes in a circle: a -> b -> a"),
+            Problem(("stages", 0, "needs"), "`needs` has a cycle: a -> b -> a"),
         ),
         (
             flow_of(Stage(id="a", needs=("a",))),
-            Problem(("stages", 0, "needs"), "`needs` goes in a circle: a -> a"),
+            Problem(("stages", 0, "needs"), "`needs` has a cycle: a -> a"),
         ),
         (
             flow_of(Stage(id="work"), fix="wrok"),

@@ -46,7 +46,7 @@ async def test_a_log_that_was_cut_at_any_byte_goes_on_or_says_why_not(
     log.write_bytes(written[:size])
     head = written.index(b"\n") + 1
     if size < head:
-        with pytest.raises(ConfigError, match="is no checkpoint"):
+        with pytest.raises(ConfigError, match="is not a checkpoint"):
             restore_flow(log, FLOW)
         return
     restored = restore_flow(log, FLOW)

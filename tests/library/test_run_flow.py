@@ -172,7 +172,7 @@ def test_variables_instructions_and_tool_modes() -> None:
 @pytest.mark.parametrize(
     ("stages", "said"),
     [
-        ([Stage(id="a", needs=["b"]), Stage(id="b", needs=["a"])], "`needs` goes in a circle: a -> b -> a"),
+        ([Stage(id="a", needs=["b"]), Stage(id="b", needs=["a"])], "`needs` has a cycle: a -> b -> a"),
         ([Stage(id="a", needs=["x"])], "x"),
         ([Stage(id="a"), Stage(id="a")], 'there are two stages with the id "a"'),
         ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),

@@ -35,6 +35,8 @@ _SETS_PATH = regex(r"(PATH|PYTHONPATH|VIRTUAL_ENV)\+?=")
 _CONDITIONAL = regex(r"\|\||(?:^|[\s;&(])(?:if|for|while|until|case|command -v|which|type|hash|test|\[\[?)\s")
 _EXPANDED = regex(r"[$*?~`={}]")
 _PYTHON = regex(r"(python|pypy)[\d.]*")
+_SHELL = regex(r"(?:.*/)?(?:ba|da|k|z)?sh")
+_COMMAND = regex(r"-[eux]*c")
 _NODE = frozenset({"npm", "yarn", "pnpm", "bun"})
 _MAKE = frozenset({"make", "gmake"})
 _LOOK = """
@@ -182,6 +184,9 @@ def _needs_of(step: VerifyStep, text: str, directory: Path) -> Iterator[Need]:
             target = item.arguments[0]
             folder = None if folder is None or _EXPANDED.search(target) else folder / target
         program = _expand(item.program)
+        if _SHELL.fullmatch(program) and len(item.arguments) > 1 and _COMMAND.fullmatch(item.arguments[0]):
+            for need in _needs_of(step, item.arguments[1], folder or directory):
+                yield replace(need, sure=need.sure and sure)
         if not program or program in _BUILTINS or _EXPANDED.search(program):
             continue
         is_path = "/" in program and not Path(program).is_absolute()

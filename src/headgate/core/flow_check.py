@@ -130,7 +130,7 @@ def _level_problems(
         cycle, key = find_cycle(after), "when"
     if cycle:
         place = (*where, ids.index(cycle[0]), key)
-        yield Problem(place, f"`{key}` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+        yield Problem(place, f"`{key}` has a cycle: {' -> '.join((*cycle, cycle[0]))}")
 
 
 def _why_unreachable(stage: Stage, stages: Sequence[Stage], is_any: bool) -> str:

@@ -170,7 +170,11 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     if tally.refused:
         return Decision("infra", "model_refused", tally.trouble)
     if tally.unavailable > budget.waits and tally.unavailable_for >= tally.model_wait:
-        waited = f" Headgate waited {say_duration(tally.model_wait)} for it." if tally.model_wait else ""
+        waited = (
+            f" Headgate waited {say_duration(round(tally.unavailable_for))} for it."
+            if tally.model_wait
+            else ""
+        )
         return Decision("infra", "model_unavailable", f"{tally.trouble}{waited}")
     if tally.unavailable and (tally.stopped or tally.over == "limit_seconds"):  # nobody is there to conclude
         return Decision("stuck", "user_stop" if tally.stopped else tally.over, tally.trouble)

@@ -127,14 +127,14 @@ def decode(data: bytes, name: str, *, appended: bool = False) -> SavedFlow:
         line = _checked(row)
         if line is None:
             if number < len(rows) or number == 1:
-                said = f"{name}, line {number}, is damaged." if number > 1 else f"{name} is no checkpoint."
+                said = f"{name}, line {number}, is damaged." if number > 1 else f"{name} is not a checkpoint."
                 raise CheckpointDamaged(said)
             break
         lines.append(line)
         if not line.get("more"):
             length, whole = stop, number
     if not lines or "headgate_checkpoint" not in lines[0]:
-        raise CheckpointDamaged(f"{name} is no checkpoint.")
+        raise CheckpointDamaged(f"{name} is not a checkpoint.")
     if length < len(data) and not appended:
         raise CheckpointDamaged(f"{name} is cut off.")
     head = _head(lines[0], name)

@@ -109,7 +109,7 @@ class PageFetcher:
             if isinstance(answer, Page):
                 return answer
             url = answer
-        raise Unreadable("it redirects in a circle")
+        raise Unreadable("it redirects in a loop")
 
     async def _get(self, url: URL) -> Page | URL:
         """One request: the page, or where it is instead."""

@@ -23,7 +23,7 @@ def find_misplaced(text: str, here: Container[str], in_shell: Container[str]) ->
     """
     head, *rest = text.split(maxsplit=1)
     if text == "/":
-        return Misplaced("The name of a command stands behind the slash: /help lists them.", text)
+        return Misplaced("A command's name follows the slash: /help lists them.", text)
     if not rest and head.lower() in here:
         return Misplaced(f'"{head}" alone is not a task. Enter runs the command.', f"/{head.lower()}")
     if head != PROGRAM:
