@@ -96,7 +96,7 @@ def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) ->
     assert line.endswith(" more characters]")
     assert len(run.stdout) < 1_500
     page = (repo / ".headgate" / "stuck" / "t1.md").read_text()
-    assert "## work (not accepted)\n\ncannot: gen.py is missing and so on" in page
+    assert "## work (not accepted)\n\n> cannot: gen.py is missing and so on" in page
     assert len(page) < 10_000
     report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
     assert report["model_says_accepted"] is False

@@ -120,10 +120,11 @@ def test_where_steps_are_wrong_is_said(
     assert next(recipe_problems(recipe(**fields))) == Problem(where, said)
 
 
-def test_a_step_cannot_execute() -> None:
-    made = recipe(stages=[{"id": "a", "tools": {"allow": ["read", "execute"]}}])
+@pytest.mark.parametrize("key", ["allow", "add"])
+def test_a_step_cannot_execute(key: str) -> None:
+    made = recipe(stages=[{"id": "a", "tools": {key: ["read", "execute"]}}])
     said = "a step of a recipe cannot have execute: only a planner has it"
-    assert next(recipe_problems(made)) == Problem(("stages", 0, "tools", "allow", 1), said)
+    assert next(recipe_problems(made)) == Problem(("stages", 0, "tools", key, 1), said)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.rules import Fail
 from headgate.core.state import State
-from headgate.core.text import cut_text, share_out, shorten
+from headgate.core.text import cut_text, quote_lines, share_out, shorten
 from headgate.core.tree import place_of, split_path
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
@@ -243,11 +243,11 @@ def render_context(
     notes = [(name, note) for name, note in state.notes.items() if name not in steps]
     files = [("read", state.files_read), ("changed", state.files_changed)]
     told = [f"Files {what}: {list_names(list(names), 20, 800)}." for what, names in files if names]
-    request = [_quote(state.text.strip()), _quote(state.constraints.render())]
-    noted = _quote(render_notes(notes, SECTION_CHARS // 2))
+    request = [quote_lines(state.text.strip()), quote_lines(state.constraints.render())]
+    noted = quote_lines(render_notes(notes, SECTION_CHARS // 2))
     sections = [
         ("Request", ["It stands at the beginning of this prompt."] if in_step else request),
-        ("Analysis", [_quote("\n".join(facts))]),
+        ("Analysis", [quote_lines("\n".join(facts))]),
         ("Gathered context", [*told, noted]),
         ("Plan", [_plan(one, progress, bool(in_step)) for one, progress in known]),
         ("Tool results", [_results(one, progress, called or {}) for one, progress in known]),
@@ -273,11 +273,6 @@ def _as_begun(execution: Execution, progress: TaskProgress, step: str) -> TaskPr
     return replace(progress, statuses=statuses)
 
 
-def _quote(text: str) -> str:
-    """Other people's words, and a model's, as a quotation: none of its lines can pass for one of ours."""
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
-
-
 def _plan(execution: Execution, progress: TaskProgress, in_step: bool) -> str:
     goals = "its goals are those of this step" if in_step and progress.running else execution.told_goals
     return f"{execution.number}. {execution.task_type}: {goals} - {_say_how(progress)}"
@@ -295,7 +290,10 @@ def _results(execution: Execution, progress: TaskProgress, called: Mapping[str, 
     limit = share_out(sizes, SECTION_CHARS // 2)
     lines = [
         "\n".join(
-            (f"### {execution.step_id(step)}", *(_quote(cut_text(text, limit, "the result")) for text in one))
+            (
+                f"### {execution.step_id(step)}",
+                *(quote_lines(cut_text(text, limit, "the result")) for text in one),
+            )
         )
         for step, one in texts.items()
         if one

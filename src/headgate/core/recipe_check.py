@@ -33,8 +33,9 @@ def _step_problems(stages: Sequence[Stage], where: Where) -> Iterator[Problem]:
                 f"the id of a step has at most {STEP_CHARS} characters, and {stage.id} has {len(stage.id)}"
             )
             yield Problem((*here, "id"), message)
-        for position, name in enumerate(stage.tools.allow or ()):
-            if name == EXECUTE_TOOL:
-                message = "a step of a recipe cannot have execute: only a planner has it"
-                yield Problem((*here, "tools", "allow", position), message)
+        for key, names in (("allow", stage.tools.allow or ()), ("add", stage.tools.add)):
+            for position, name in enumerate(names):
+                if name == EXECUTE_TOOL:
+                    message = "a step of a recipe cannot have execute: only a planner has it"
+                    yield Problem((*here, "tools", key, position), message)
         yield from _step_problems(stage.stages, (*here, "stages"))

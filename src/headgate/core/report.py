@@ -20,7 +20,7 @@ from headgate.core.summary import (
     say_final_turns,
 )
 from headgate.core.task import Constraints, TaskState, parse_task_text
-from headgate.core.text import shorten
+from headgate.core.text import quote_lines, shorten
 
 # Whether a task's report is one: what scripts rely on is there, has its type, and adds up.
 
@@ -339,10 +339,12 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
     for stage, note in state.notes.items():
         if note.summary and not cancelled:
             lines += [f"## {stage}{'' if note.accepted else ' (not accepted)'}", ""]
-            lines += [shorten(note.summary, NOTE_CHARS), ""]
+            lines += [quote_lines(shorten(note.summary, NOTE_CHARS)), ""]
             for title, items in (("Decisions", note.decisions), ("Risks", note.risks)):
                 if items:
-                    listed = [f"- {shorten(item, STEP_CHARS)}" for item in items[:MOST_ITEMS]]
+                    listed = [
+                        f"- {shorten(' '.join(item.split()), STEP_CHARS)}" for item in items[:MOST_ITEMS]
+                    ]
                     lines += [f"{title}:", "", *listed, ""]
     lines += _section("Sources", [f"- {source}" for source in report.sources])
     lines += _section("How verified", _verification(report, state))
@@ -388,12 +390,14 @@ def _usage(report: Report) -> list[str]:
 
 def _what_is_left(report: Report) -> list[str]:
     """What helps whoever takes a task up that did not succeed."""
-    lines = _section("Hypotheses from the model", [report.hypotheses] if report.hypotheses else [])
+    lines = _section(
+        "Hypotheses from the model", [quote_lines(report.hypotheses)] if report.hypotheses else []
+    )
     words = say_failures([failure.sentence for failure in report.failures], report.summary)
     failures = []
     for number, (failure, said) in enumerate(zip(report.failures, words, strict=True), 1):
         failures.append(f"{number}. {said} ({failure.run_id})")
-        failures += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
+        failures += [f"   Diagnosis: {' '.join(failure.diagnosis.split())}"] if failure.diagnosis else []
     lines += _section("Failed verifications", failures)
     logs = [f"- `.headgate/runs/{run_id}/combined.log`" for run_id in report.run_ids]
     lines += _section("Run logs", logs)

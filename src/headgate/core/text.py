@@ -29,6 +29,11 @@ def shorten(text: str, chars: int) -> str:
     return f"{text[:chars].rstrip()} [... {len(text) - chars:,} more characters]"
 
 
+def quote_lines(text: str) -> str:
+    """Other people's words, and a model's, as a quotation: none of its lines can pass for one of ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
 def share_out(sizes: Sequence[int], room: int) -> int:
     """The largest limit such that texts of these sizes, each cut to it, fit the room together."""
     limit = room

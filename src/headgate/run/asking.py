@@ -22,6 +22,8 @@ from headgate.run.job import STOP_POLL, Job
 
 LEAST_REPLY = 256
 """In tokens. Where less of the window is left, the conversation has to be cut."""
+_MARGIN_OF_SIZE = 0.15
+"""By how much a request may be larger than the ones before it let expect: code has more tokens than prose."""
 _MOST_CHARS_PER_TOKEN = 5.0
 """A server that counts less than this has left out what it had in its cache."""
 
@@ -42,7 +44,7 @@ def limit_reply(job: Job, model: str | None, request: Request) -> Request:
         return request
     if window := known_window(job, model):
         sent = request_size(request) / job.chars_per_token.get(model, CHARS_PER_CODE_TOKEN)
-        given.append(max(window - int(sent), LEAST_REPLY))
+        given.append(max(window - int(sent * (1 + _MARGIN_OF_SIZE)), LEAST_REPLY))
     return replace(request, max_tokens=min(given))
 
 

@@ -22,9 +22,11 @@ from headgate.core import (
     RecipeEnded,
     RecipeStarted,
     ReplanStarted,
+    RoundTally,
     StageEnded,
     condense_failures,
     cut_text,
+    decide_round,
     join_path,
     parse_type,
     place_of,
@@ -95,9 +97,9 @@ class Planning:
         self.ended = await this.run_stage(job, group) or self.ended
         await job.log.commit()
         await self._record_end(recipe, execution)
-        told = [describe_execution(job, execution), *self._say_replan(), *_say_next(job, recipe)]
+        told = [describe_execution(job, execution), *self._judge_failures(), *_say_next(job, recipe)]
         await job.log.commit()
-        self.ended = self.ended or self._nowhere()
+        self.ended = self.ended or await self._nowhere()
         return "\n".join(told)
 
     async def _find(self, recipe: Recipe, goals: tuple[str, ...], cut_short: bool) -> Execution:
@@ -159,22 +161,34 @@ class Planning:
         self.run.record(ended)
         await job.log.commit()
 
-    def _say_replan(self) -> list[str]:
-        """What a planner is told when verification has failed several times in a row."""
-        state, every = self.run.job.state, task_rounds(self.run.job.flow).replan_every
-        if self.ended or not 0 < every <= state.runs.failed_in_a_row:
+    def _judge_failures(self) -> list[str]:
+        """What follows from the verifications that failed, wherever they stand: a new plan, or the end."""
+        state, most = self.run.job.state, task_rounds(self.run.job.flow)
+        tally = RoundTally(
+            reason=state.last_failure,
+            failures=0,  # of the execution's own rounds, which its groups have judged
+            task_failures=state.verify_loops,
+            in_recipe=True,
+            since_replan=state.runs.failed_in_a_row,
+            idle_rounds=state.idle_rounds,
+        )
+        decision = decide_round(tally, most, most)
+        if self.ended or state.passing_run or decision.action != "stuck":
+            return []
+        if decision.reason != "rounds_spent":
+            self.ended = decision
             return []
         self.run.record(ReplanStarted(loop=state.verify_loops))
         return [tell_replan(self.run.job)]
 
-    def _nowhere(self) -> Decision | None:
+    async def _nowhere(self) -> Decision | None:
         """What ends the planner if its executions lead nowhere. What was changed before is still judged."""
-        state = self.run.job.state
-        in_vain = state.executed.failed_in_vain
+        job = self.run.job
+        in_vain = job.state.executed.failed_in_vain
         if len(in_vain) < MOST_IN_VAIN:
             return None
         said = f"the last {len(in_vain)} executions changed nothing and failed: {in_vain[-1].reason}"
-        if state.passing_run or (state.files_changed and not state.failures):
+        if job.state.passing_run or (await job.tree.changed_files() and not job.state.failures):
             return Decision("advance", "no_progress", said)
         return Decision("stuck", "no_progress", f"Stuck: {said.rstrip('.')}.")
 

@@ -50,5 +50,5 @@ def execute_tool(recipes: Mapping[str, Recipe]) -> Tool:
 @tool("control", by_name=True)
 async def escalate(ctx: ToolContext, args: Escalate) -> str:
     """Hand the work back, because it cannot be done like this."""
-    await ctx.recipes.escalate(args.reason)
+    await ctx.recipes.escalate(" ".join(args.reason.split()))
     return "ok"
