@@ -8,6 +8,11 @@ from pathlib import Path
 
 from launcher import launched, run_headgate
 
+SCRIPT = """
+- calls: [{write_file: {path: new.txt, content: "hello\\n"}}]
+- text: Wrote new.txt.
+"""
+
 
 def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     return run_headgate(args, repo, environment(repo, **env), stdin)

@@ -4,11 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-SCRIPT = """
-- calls: [{write_file: {path: new.txt, content: "hello\\n"}}]
-- text: Wrote new.txt.
-"""
+from command import SCRIPT
 
 
 @pytest.fixture

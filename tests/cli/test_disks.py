@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command import headgate
-
-from conftest import SCRIPT
+from command import SCRIPT, headgate
 
 Mount = Callable[[str], object]
 

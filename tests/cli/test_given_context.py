@@ -32,7 +32,9 @@ def test_a_mention_that_is_not_there_is_said_at_once(repo: Path) -> None:
     (repo / "cart.py").write_text("total = 0\n")
     run = headgate(repo, "submit", "--no-start", "Fix @crt.py and @cart.py, @property")
     assert (run.returncode, run.stdout) == (0, "t1\n")
-    assert run.stderr.startswith("@crt.py is not attached: crt.py does not exist. Did you mean cart.py?\nheadgate")
+    assert run.stderr.startswith(
+        "@crt.py is not attached: crt.py does not exist. Did you mean cart.py?\nheadgate"
+    )
 
 
 def test_output_of_tests_becomes_a_task(repo: Path) -> None:

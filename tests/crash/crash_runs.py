@@ -217,7 +217,7 @@ def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
     """The events that are there only because of a crash, by number, and what they are.
 
     - `task_resumed` itself;
-    - a verification that was started and never ended: it was run again under another name;
+    - a verification that was started and never ended, and its steps: it was run again under another name;
     - the start of a write that was not done when the process died, and was started again;
     - a command that was interrupted, with the answer that says so, and the reply that asks for it again.
     """
@@ -232,6 +232,8 @@ def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
                 found[event.seq] = "resumed"
             case ev.VerifyStarted(run_id=run_id) if run_id not in ended:
                 found[event.seq] = "verification"
+            case ev.StepFailed(run_id=run_id) if run_id not in ended:
+                found[event.seq] = "step of a verification"
             case ev.ToolStarted(call=call):
                 if call in begun:
                     found[begun[call]] = "write"
@@ -267,7 +269,8 @@ def _body(event: ev.Event) -> str:
         case ev.ToolFinished():
             del body["call"]
             if event.body.category == "write":
-                del body["result"]  # a write that was done when the process died is answered in other words
+                # A write that was done when the process died is answered in other words.
+                del body["result"], body["told"]
         case _:
             pass
     return mask(json.dumps(body, sort_keys=True))
