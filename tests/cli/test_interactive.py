@@ -223,7 +223,7 @@ def test_a_narrow_window_and_a_resize(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt, and take care that nothing else is changed")
         terminal.wait((repo / "started").exists)
-        terminal.wait(lambda: any("sent" in line for line in terminal.lines))
+        terminal.wait(lambda: any("WORK turn" in line for line in terminal.lines))
         terminal.resize(40, 20)
         terminal.signal(signal.SIGWINCH)
         terminal.type("abc")
