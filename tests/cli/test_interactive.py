@@ -200,6 +200,7 @@ def test_a_pasted_log_is_attached(repo: Path) -> None:
         terminal.wait_for("[pasted 5002 lines] is the output of a program and is attached.", "SUCCESS")
         terminal.send("/show")
         terminal.wait_for("t1  SUCCESS  Fix [pasted 5002 lines]", "Attached: 5,002 lines.")
+        terminal.wait_for_prompt()
         terminal.type("\x1b[A\x1b[A")
         terminal.wait(lambda: terminal.prompt == "> Fix [pasted 5002 lines]")
     assert "is not attached" not in terminal.text
