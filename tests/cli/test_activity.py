@@ -106,6 +106,14 @@ def test_verification_step_by_step() -> None:
     assert activity.lines == ["checking a.py"]
 
 
+def test_an_answer_that_was_tried_is_no_longer_verified() -> None:
+    activity, state = Activity(Clock()), started()
+    activity.hear_pulse(Pulse("step", "tests"))
+    activity.hear_pulse(Pulse("command", "FAILED (failures=1)"))
+    activity.hear(at(ev.CandidateTried(place="a.py: f", verdict="failed")))
+    assert (activity.describe(state), activity.lines) == ("EXPLORE turn 1/20: waiting for the model", [])
+
+
 def test_verification_of_the_tree_before_the_task_is_told_apart() -> None:
     clock = Clock()
     activity, state = Activity(clock), started()
@@ -180,6 +188,27 @@ def test_the_footer_takes_off_what_it_drew_also_in_a_narrower_window() -> None:
     os.close(ours)
 
 
+class Lines(ShownTask):
+    """A task whose lines are kept."""
+
+    def __init__(self, state: State | None = None) -> None:
+        super().__init__(Bus(state=state or State()))
+        self.lines: list[str] = []
+
+    def print_line(self, line: str, at: float) -> None:
+        self.lines.append(line)
+
+
+def test_what_was_used_is_shown_whole_or_not_at_all_and_the_cost_once() -> None:
+    spent = {"prompt_tokens": 2400, "completion_tokens": 160, "cost": 0.5, "priced": True}
+    view = Lines(started(ev.ReplyReceived(model="m", finish="stop", calls=(), **spent)))
+    view.hear_pulse(Pulse("reading", total=4100))
+    head = view.head(100).partition("  ")[2]
+    assert head == "EXPLORE turn 2/20: reading ~4.1k tokens  (2.4k sent, 160 generated, cost 0.5000)"
+    assert view.head(70).endswith("EXPLORE turn 2/20: reading ~4.1k tokens")
+    assert view.head(30).endswith("...")
+
+
 async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -191,17 +220,6 @@ async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
             await asyncio.sleep(0)
             said += capsys.readouterr().err
     assert set(said.splitlines()) == {"[00:00] EXPLORE turn 1/20: reading ~4.1k tokens"}
-
-
-class Lines(ShownTask):
-    """A task whose lines are kept."""
-
-    def __init__(self) -> None:
-        super().__init__(Bus())
-        self.lines: list[str] = []
-
-    def print_line(self, line: str, at: float) -> None:
-        self.lines.append(line)
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_a_pasted_log_is_attached(repo: Path) -> None:
         terminal.wait_for("[pasted 5002 lines] is the output of a program and is attached.", "SUCCESS")
         terminal.send("/show")
         terminal.wait_for("t1  SUCCESS  Fix [pasted 5002 lines]", "Attached: 5,002 lines.")
-        terminal.wait(lambda: terminal.prompt == ">")
+        terminal.wait_for_prompt()
         terminal.type("\x1b[A\x1b[A")
         terminal.wait(lambda: terminal.prompt == "> Fix [pasted 5002 lines]")
     assert "is not attached" not in terminal.text
@@ -224,7 +224,7 @@ def test_a_narrow_window_and_a_resize(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt, and take care that nothing else is changed")
         terminal.wait((repo / "started").exists)
-        terminal.wait(lambda: any("sent" in line for line in terminal.lines))
+        terminal.wait(lambda: any("WORK turn" in line for line in terminal.lines))
         terminal.resize(40, 20)
         terminal.signal(signal.SIGWINCH)
         terminal.type("abc")

@@ -22,6 +22,7 @@ def test_folding_keeps_the_words_and_the_width(text: str, width: int, hanging: i
 
 def test_what_follows_is_indented() -> None:
     assert fold_lines("  | one two three", 12, 4) == "  | one two\n    three"
+    assert fold_lines(f"  | {'=' * 20}", 12, 4) == f"  | {'=' * 20}"
     assert fold_lines("  one two three", 12) == "  one two\n  three"
     assert (shorten_line("one two three", 10), shorten_line("one", 10), shorten_line("x" * 99, None)) == (
         "one two...",

@@ -28,7 +28,7 @@ FIX = """
 """
 SCRIPTS = {
     "run": EXPLORE + FIX,
-    "run --boundary": f"{EXPLORE}- calls: [{{write_file: {{path: test_prices.py, content: ''}}}}]{FIX}",
+    "run --flow staged": f"{EXPLORE}- calls: [{{write_file: {{path: test_prices.py, content: ''}}}}]{FIX}",
     "ask": "- calls: [{read_file: {path: prices.py}}]\n"
     "- text: total() takes it off as a percentage (prices.py:2).\n",
 }

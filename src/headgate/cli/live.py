@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headgate.cli.printing import clock, printable
-from headgate.cli.terminal import fold_lines, is_in_front, styling_stream
+from headgate.cli.terminal import fold_lines, is_in_front, shorten_line, styling_stream
 from headgate.core import CallLines, Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
@@ -193,6 +193,12 @@ class ShownTask:
         cost = say_cost(state.cost, state.accounts.lines)
         return ", ".join([*parts, f"cost {about}{cost}"] if cost else parts)
 
+    def head(self, width: int) -> str:
+        """What is being done now, for how long, and, where there is room for it, what was used."""
+        head = printable(self.waiting or f"{clock(self.elapsed)}  {self.doing}")
+        counted = "" if self.waiting else f"  ({self.counted})"
+        return head + counted if cell_len(head + counted) <= width else shorten_line(head, width)
+
 
 class Progress(ShownTask):
     """Milestones as lines, and the rest in a footer, which is shown on a terminal only.
@@ -291,9 +297,8 @@ class Progress(ShownTask):
 
     def _draw(self, footer: Footer) -> None:
         """Where the task stands, and the last lines of what runs."""
-        head = self.waiting or f"{clock(self.elapsed)}  {self.doing}  ({self.counted})"
         cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
-        lines = [(f"{next(self._frames)} {printable(head)}", cyan)]
+        lines = [(f"{next(self._frames)} {self.head(footer.width - 2)}", cyan)]
         footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
 
 

@@ -84,8 +84,14 @@ def _fold(line: str, width: int, hanging: int | None) -> str:
         return line
     indent = len(line) - len(line.lstrip()) if hanging is None else hanging
     following = " " * min(indent, width // 2)
+    words = line.lstrip().removeprefix("| ")
     return textwrap.fill(
-        line, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False
+        words,
+        width,
+        initial_indent=line[: len(line) - len(words)],  # no line ends behind it, however long a word follows
+        subsequent_indent=following,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

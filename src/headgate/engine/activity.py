@@ -8,6 +8,7 @@ from typing import Literal
 from headgate.core import (
     CHARS_PER_TOKEN,
     BaselineVerified,
+    CandidateTried,
     CheckFinished,
     Event,
     Pulse,
@@ -82,7 +83,7 @@ class Activity:
                 self._begin("verifying", ", ".join(body.steps))
             case BaselineVerified() | VerifyFinished() | ToolFinished() | ReplyReceived() | ReplyFailed():
                 self._begin("idle")
-            case TaskStarted() | ScoutReported():
+            case TaskStarted() | ScoutReported() | CandidateTried():
                 self._begin("idle")
             case CheckFinished(check="verify"):
                 self._begin("idle")

@@ -240,11 +240,11 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
             said = (body.detail or body.error).removeprefix(f"{body.name}: ")
             return [f"  {body.name}: {said}"]
         case VerifyFinished(passed=False) as body:
-            return [f"  | {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
+            return [f"| {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
         case DiagnosisGiven() as body:
             return [f"  Diagnosis: {body.text}"]
         case FixAttempted() as body:
-            return [f"  | {line}" for line in body.diff.splitlines()] or ["  Nothing was changed."]
+            return [f"| {line}" for line in body.diff.splitlines()] or ["  Nothing was changed."]
         case HypothesesGiven() as body:
             return [f"  Hypotheses: {body.text}"]
         case _:

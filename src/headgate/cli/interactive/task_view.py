@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.live import STYLES, ShownTask
 from headgate.cli.printing import clock, printable
-from headgate.cli.terminal import fold_lines, shorten_line
+from headgate.cli.terminal import fold_lines
 from headgate.core import Event, PhaseChanged, ProposalMade, TaskEnded, phase_line
 from headgate.store import Bus
 
 _FRAMES = "|/-\\"
 _MOST_LINES = 2
-_NARROW = 70
 _COLOURS = {"green": "ansigreen", "red": "ansired", "yellow": "ansiyellow"}
 
 
@@ -52,12 +51,6 @@ class TaskView(ShownTask):
 
     def status(self, width: int) -> Sequence[tuple[str, str]]:
         """What is being done now, how long, how many tokens, and the last lines of what is said."""
-        cost = f", cost {self.state.cost:.4f}" if self.state.cost else ""
-        head = self.waiting or f"{clock(self.elapsed)} {self.doing}"
-        spent = "" if self.waiting else f"  ({self.counted}{cost})"
-        first = f"{next(self._frames)} {printable(head)}"
-        if width < _NARROW:  # what is being done matters more than what it has cost
-            spent = ""
-        first = f"{shorten_line(first, max(width - len(spent), 1))}{spent}"
+        first = f"{next(self._frames)} {self.head(width - 2)}"
         said = self.activity.lines[-_MOST_LINES:]
         return [("class:status", first), *(("class:dim", f"  {printable(line)}") for line in said)]
