@@ -93,10 +93,21 @@ Don't touch the tests of the parser.
 Do not edit the other tests.
 Don't change the tests in tests/unit.
 If possible, do not change the tests.
-Don't touch tests/test_a.py.
-Fix add(), but `tests/test_a.py` must not be changed.
-Leave src/app.spec.ts alone.
+Fix tests/test_b.py, but don't touch tests/test_a.py.
+Don't touch tests/test_a.py unless you have to.
 """.strip().splitlines()
+
+
+NAMED = {
+    "Don't touch tests/test_a.py.": "tests/test_a.py",
+    "Fix add() in calc.py, but `tests/test_a.py` must not be changed.": "tests/test_a.py",
+    "Leave src/App.spec.ts alone.": "src/App.spec.ts",
+}
+
+
+@pytest.mark.parametrize("sentence", NAMED)
+def test_a_sentence_may_close_one_test_file(sentence: str) -> None:
+    assert find_spared_tests([sentence]) == SparedTests(named=(NAMED[sentence],))
 
 
 @pytest.mark.parametrize("sentence", BINDING)

@@ -75,12 +75,15 @@ class SparedTests(NamedTuple):
     """The sentences that protect every test that exists."""
     loose: tuple[str, ...] = ()
     """Those that make an exception, or mean some tests only: nothing enforces them."""
+    named: tuple[str, ...] = ()
+    """Test files that a sentence closes by their names."""
 
 
 def find_spared_tests(texts: Iterable[str], forbidden: Iterable[str] = ()) -> SparedTests:
     """The sentences of texts that forbid changing the tests. An item of `forbidden` need only name them."""
     binding: dict[str, None] = {}
     loose: dict[str, None] = {}
+    named: dict[str, None] = {}
     for text in texts:
         for sentence in _sentences(text):
             plain = _plain(sentence)
@@ -89,11 +92,16 @@ def find_spared_tests(texts: Iterable[str], forbidden: Iterable[str] = ()) -> Sp
             if any(map(_FORBIDS.fullmatch, _clauses(plain))):
                 (loose if _LIMITED.search(plain) else binding)[sentence] = None
             elif any(map(_FORBIDS.fullmatch, _clauses(_NAMED.sub("tests", plain)))):
-                loose[sentence] = None
+                files = _NAMED.findall(sentence)
+                # Of several, only people know which one is meant.
+                if len(files) == 1 and not _LIMITED.search(_NAMED.sub("", plain)):
+                    named[files[0]] = None
+                else:
+                    loose[sentence] = None
     for item in forbidden:
         if any(map(_NAMES_THEM.fullmatch, _clauses(_plain(item)))) and not _LIMITED.search(_plain(item)):
             binding[item] = None
-    return SparedTests(tuple(binding), tuple(loose))
+    return SparedTests(tuple(binding), tuple(loose), tuple(named))
 
 
 def spared_by_task(request: str, constraints: Constraints, boundaries: Iterable[str] = ()) -> SparedTests:
