@@ -38,6 +38,22 @@ Do not change `tests/`.
 Don't modify the tests folder.
 IMPORTANT: do not rewrite the tests
 Fix it (do not change the tests).
+Leave the tests in tests/ untouched.
+Don't touch the files in tests/.
+You are not allowed to modify any tests.
+It is forbidden to edit tests.
+Changing the tests is not allowed.
+Do not make any changes to the tests.
+Make no changes to the tests.
+Fix add() without any changes to the tests.
+No test changes.
+I don't want you to change the tests.
+Don't under any circumstances modify the tests.
+The test suite is off-limits.
+Hands off the tests!
+Make the failing tests pass without modifying them.
+Make tests/test_a.py pass without changing the tests.
+Fix it w/o touching the tests.
 """.strip().splitlines()
 FREE = """
 Update the tests.
@@ -48,7 +64,6 @@ Don't just change the tests, change the code.
 Don't change the tests folder name.
 Do not change the test runner.
 Do not edit the test timeout.
-Don't touch tests/test_a.py.
 Why should we not change the tests?
 Should we leave the tests alone?
 When people do not update the tests, the build fails.
@@ -62,6 +77,13 @@ The latest tests do not change anything.
 Run the tests without changing the environment.
 Do not change the order of linters and tests.
 Don't change the contest.
+Make changes to the tests.
+Any changes to the tests are welcome.
+You are allowed to change the tests.
+Make tests/test_a.py pass.
+Don't skip tests/test_a.py.
+Don't touch test_mode.
+Make the tests pass without changing the timeout.
 """.strip().splitlines()
 LOOSE = """
 Don't change the tests unless you have to.
@@ -71,7 +93,21 @@ Don't touch the tests of the parser.
 Do not edit the other tests.
 Don't change the tests in tests/unit.
 If possible, do not change the tests.
+Fix tests/test_b.py, but don't touch tests/test_a.py.
+Don't touch tests/test_a.py unless you have to.
 """.strip().splitlines()
+
+
+NAMED = {
+    "Don't touch tests/test_a.py.": "tests/test_a.py",
+    "Fix add() in calc.py, but `tests/test_a.py` must not be changed.": "tests/test_a.py",
+    "Leave src/App.spec.ts alone.": "src/App.spec.ts",
+}
+
+
+@pytest.mark.parametrize("sentence", NAMED)
+def test_a_sentence_may_close_one_test_file(sentence: str) -> None:
+    assert find_spared_tests([sentence]) == SparedTests(named=(NAMED[sentence],))
 
 
 @pytest.mark.parametrize("sentence", BINDING)

@@ -192,8 +192,7 @@ async def test_it_is_waited_for_as_long_as_the_setting_says(store: Store) -> Non
 async def test_the_setting(store: Store, wait: float) -> None:
     machine = Machine([look])
     decision = await machine.carry_out(store, goes_away(machine, 0), model_wait=wait)
-    assert (decision.action, sum(machine.waits)) == ("infra", 45.0 if wait else 15.0)
-    assert decision.detail.endswith(" Headgate waited 45 s for it.") == bool(wait)
+    assert (decision.action, sum(machine.waits)) == ("infra", wait or 15.0)
 
 
 async def test_a_server_that_was_never_there_fails_as_fast_as_ever(store: Store) -> None:

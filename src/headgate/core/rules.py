@@ -170,11 +170,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     if tally.refused:
         return Decision("infra", "model_refused", tally.trouble)
     if tally.unavailable > budget.waits and tally.unavailable_for >= tally.model_wait:
-        waited = (
-            f" Headgate waited {say_duration(round(tally.unavailable_for))} for it."
-            if tally.model_wait
-            else ""
-        )
+        waited = say_duration(max(tally.model_wait, round(tally.unavailable_for)))
+        waited = f" Headgate waited {waited} for it." if tally.model_wait else ""
         return Decision("infra", "model_unavailable", f"{tally.trouble}{waited}")
     if tally.unavailable and (tally.stopped or tally.over == "limit_seconds"):  # nobody is there to conclude
         return Decision("stuck", "user_stop" if tally.stopped else tally.over, tally.trouble)
@@ -328,4 +325,6 @@ def wait_seconds(tally: Tally, budget: Budget, retry_after: float | None) -> flo
     if retry_after is not None:
         return min(max(retry_after, 0.0), 300.0)
     longest = AWAY_SECONDS if tally.model_wait else 60.0
+    if (left := tally.model_wait - tally.unavailable_for) > 0:
+        longest = min(longest, left)
     return min(budget.backoff * 2.0 ** min(tally.unavailable - 1, 10), longest)

@@ -13,7 +13,10 @@ from headgate.core.quoted_text import find_quotations
 from headgate.core.task import Constraints
 from headgate.patterns import regex
 
-_QUOTED = regex(r"`(?!tests?/?`)[^`\n]*`|\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d")
+_TEST_FILE = r"(?<![\w./-])(?:[\w.-]+/)*(?:test[\w-]*|[\w-]+[._-](?:test|spec))\.\w+"
+_NAMED = regex(_TEST_FILE)
+_FOLDER = r"(?:the )?tests?(?:/| folder| directory)(?![\w.-]*\w)"
+_QUOTED = regex(rf"`(?!tests?/?`|{_TEST_FILE}`)[^`\n]*`|\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d")
 _MARKS = regex(r"[*_`>#]+")
 _ITEM = regex(r"\n\s*(?:[-*+\u2022]|\d+[.)])\s+|\n(?=\s*(?:\n|[A-Z]))|^\s*(?:[-*+\u2022]|\d+[.)])\s+")
 _SENTENCE = regex(r"(?<=[.!?;])\s+")
@@ -27,6 +30,7 @@ _TESTS = regex(
     r"\b(?:(?:any(?: of)?|all(?: of)?|the|our|my|your|these|those|existing|current|given|failing|other"
     r"|remaining|unit|integration|acceptance|regression) )*"
     r"(?<![\w/.-])tests?(?:[ -]?(?:files?|suites?|cases?|code|folder|directory))?/?(?![\w.-]*\w)"
+    rf"(?: in {_FOLDER})?"
 )
 _OPENING = regex(r"(?:please|and|but|then|also|so|just|note|important|make sure|be sure|that|to|you|we) ")
 _CHANGED = r"(?:changed|modified|edited|touched|altered|updated|rewritten|adapted|adjusted)"
@@ -35,13 +39,20 @@ _SAME = (
 )
 _FORMS = (
     r"(?:do |must |may |should |can |could )?(?:not|never) (?:to |ever |try to )*CHANGE"
-    r" (?:(?:(?!of |in |for |between )\S+ ){1,6}?(?:or|and|nor) |anything in |files in )?TESTS",
+    r" (?:(?:(?!of |in |for |between )\S+ ){1,6}?(?:or|and|nor) |anything in |(?:the |any )?files in )?TESTS",
+    r"(?:.* )?not (?:under any circumstances|in any case) CHANGE TESTS",
     r"(?:.* )?(?:without|avoid|instead of|rather than|refrain from) CHANGE TESTS",
+    r"(?:.* )?without (?:making )?(?:any )?(?:changes|edits|modifications) (?:to|in) TESTS",
+    r"(?:make|get) TESTS (?:pass|green|work|succeed) without CHANGE (?:it|them)",
+    r"(?:(?:it is |is |are )?(?:not allowed|not permitted|forbidden)|i do not want you) to CHANGE TESTS",
+    r"CHANGE TESTS is (?:not allowed|not permitted|forbidden)",
+    r"(?:hands off|keep off|stay away from) TESTS",
     rf"(?:leave|keep) TESTS {_SAME}",
     rf"TESTS (?:must not|may not|should not|can not|cannot|are not to) (?:be {_CHANGED}|CHANGE)",
     rf"TESTS (?:must |should |have to )?(?:stay|remain|be left|be kept) {_SAME}",
-    r"TESTS are (?:off[ -]limits|out of bounds|read-only)",
-    r"no (?:changes|edits|modifications) (?:to|in) TESTS",
+    r"TESTS (?:are|is) (?:off[ -]limits|out of bounds|read-only)",
+    r"(?:do not make (?:any )?|make no |no )(?:changes|edits|modifications) (?:to|in) TESTS",
+    r"(?:make )?no TESTS (?:changes|edits|modifications)",
     r"not TESTS",
 )
 _GOES_ON = (
@@ -52,7 +63,7 @@ _FORBIDS = regex(rf"(?:{'|'.join(_FORMS)})(?: (?:{_GOES_ON})\b.*)?")
 _LIMITED = regex(
     r"\b(?:unless|except|other than|apart from|if (?:possible|you can)|where possible|unnecessarily|more than"
     r"|without asking|yet)\b|\b(?:other|remaining) tests?\b"
-    r"|\btests?(?: \w+)? (?:in|of|for|under|that|which) (?!(?:the|this) (?:repo|project))"
+    rf"|\btests?(?: \w+)? (?:in|of|for|under|that|which) (?!(?:the|this) (?:repo|project)|{_FOLDER})"
 )
 _NAMES_THEM = regex(r"(?:CHANGE )?TESTS(?: (?:changes|edits))?|(?:changes|edits) (?:to|in) TESTS")
 
@@ -64,21 +75,33 @@ class SparedTests(NamedTuple):
     """The sentences that protect every test that exists."""
     loose: tuple[str, ...] = ()
     """Those that make an exception, or mean some tests only: nothing enforces them."""
+    named: tuple[str, ...] = ()
+    """Test files that a sentence closes by their names."""
 
 
 def find_spared_tests(texts: Iterable[str], forbidden: Iterable[str] = ()) -> SparedTests:
     """The sentences of texts that forbid changing the tests. An item of `forbidden` need only name them."""
     binding: dict[str, None] = {}
     loose: dict[str, None] = {}
+    named: dict[str, None] = {}
     for text in texts:
         for sentence in _sentences(text):
             plain = _plain(sentence)
-            if not plain.endswith("?") and any(map(_FORBIDS.fullmatch, _clauses(plain))):
+            if plain.endswith("?"):
+                continue
+            if any(map(_FORBIDS.fullmatch, _clauses(plain))):
                 (loose if _LIMITED.search(plain) else binding)[sentence] = None
+            elif any(map(_FORBIDS.fullmatch, _clauses(_NAMED.sub("tests", plain)))):
+                files = _NAMED.findall(sentence)
+                # Of several, only people know which one is meant.
+                if len(files) == 1 and not _LIMITED.search(_NAMED.sub("", plain)):
+                    named[files[0]] = None
+                else:
+                    loose[sentence] = None
     for item in forbidden:
         if any(map(_NAMES_THEM.fullmatch, _clauses(_plain(item)))) and not _LIMITED.search(_plain(item)):
             binding[item] = None
-    return SparedTests(tuple(binding), tuple(loose))
+    return SparedTests(tuple(binding), tuple(loose), tuple(named))
 
 
 def spared_by_task(request: str, constraints: Constraints, boundaries: Iterable[str] = ()) -> SparedTests:
@@ -102,6 +125,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _plain(sentence: str) -> str:
     words = _MARKS.sub("", _QUOTED.sub("QUOTED", sentence)).lower().replace("\u2019", "'")
     words = re.sub(r"\b(do|must|should|can|could)n'?t\b", r"\1 not", words.replace("can't", "can not"))
+    words = words.replace("w/o ", "without ").replace("'re ", " are ")
     return " ".join(words.split())
 
 

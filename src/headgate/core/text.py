@@ -123,7 +123,7 @@ def without_politeness(text: str) -> str:
 
 def say_duration(seconds: float) -> str:
     """`40 s`, `10 minutes`."""
-    return f"{seconds:g} s" if seconds < 120 else f"{round(seconds / 60, 1):g} minutes"
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:.3g} minutes"
 
 
 def times(count: int) -> str:

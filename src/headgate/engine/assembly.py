@@ -111,10 +111,10 @@ def secret_patterns(config: Config) -> tuple[str, ...]:
 
 def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundaries:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
-    boundaries = (*config.boundaries, *task.constraints.boundaries)
-    spared, loose = spared_by_task(task.request, task.constraints, config.boundaries)
+    spared, loose, named = spared_by_task(task.request, task.constraints, config.boundaries)
     if task.protect_tests == "off":
-        spared = ()
+        spared = named = ()
+    boundaries = (*config.boundaries, *task.constraints.boundaries, *named)
     if not boundaries:
         return ResolvedBoundaries((), unenforced=loose, spared=spared)
     files = list(walk_files(ConfinedTree(repo), "", lambda path: True))
