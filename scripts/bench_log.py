@@ -22,9 +22,9 @@ from statistics import median
 
 from headgate.core.events import ReplyReceived, ToolFinished, ToolStarted
 from headgate.core.task import Task
-from headgate.store.database import connect
-from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
+from headgate.log.database import connect
+from headgate.log.log import Bus, TaskLog
+from headgate.log.store import Store
 
 REPLY = '{"content": "' + "I will read the next module. " * 6 + '"}'
 RESULT = ("def handler(event, context):\n    return process(event)\n" * 40)[:2048]

@@ -29,7 +29,7 @@ from headgate.reading import is_code, is_test, word_set
 from headgate.scouts import MapLimits, MapQuery
 from headgate.scouts.mapping import make_map
 from headgate.scouts.ranking import Weights
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 TOP = 5
 _FIX = re.compile(r"\b(fix|fixe[sd]|fixing|bugs?|bugfix)\b", re.IGNORECASE)

@@ -20,9 +20,9 @@ from headgate.checks import Verifier
 from headgate.config import load_config
 from headgate.core import VerifyStep
 from headgate.engine.assembly import build_sandbox, find_sandbox
+from headgate.log import Folder
 from headgate.process import NoSandbox, Sandbox, run_command
-from headgate.store import Folder
-from headgate.workspace import IgnoredPaths, tree_copy
+from headgate.tree import IgnoredPaths, tree_copy
 
 COMMANDS = {"true": "true", "python": "python3 -c pass", "git status": "git status --short"}
 

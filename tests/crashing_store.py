@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.core import Event, Task, TaskState
-from headgate.store import Draft, Store
+from headgate.log import Draft, Store
 
 
 class Crash(BaseException):

@@ -237,8 +237,8 @@ def prepare() -> None:
     import gc
 
     from headgate.cli.main import COMMANDS
+    from headgate.guard import SecretNames
     from headgate.patterns import LazyPattern
-    from headgate.protect import SecretNames
 
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")

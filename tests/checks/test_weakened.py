@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.checks.weakened import check_weakened
 from headgate.core import Fail, Pass
-from headgate.workspace import Snapshots
+from headgate.tree import Snapshots
 
 PY = """import pytest
 from calc import add

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from command import environment
 
+from headgate.log import Folder, Store
 from headgate.process import FileLock
-from headgate.store import Folder, Store
 from launcher import Launched, launch, run_headgate
 
 HEADGATE = [sys.executable, "-m", "headgate"]

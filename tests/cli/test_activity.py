@@ -13,8 +13,8 @@ from headgate.cli.live import Footer, Progress, ShownTask
 from headgate.core import Delta, Pulse, State, ToolSpec, fold
 from headgate.core import events as ev
 from headgate.engine import Activity, count_tokens
+from headgate.log import Bus
 from headgate.models.textcalls import sort_stream
-from headgate.store import Bus
 
 
 class Clock:

@@ -10,7 +10,7 @@ import pytest
 from command import headgate
 from processes import shows, terminal
 
-from headgate.store import Folder, Store
+from headgate.log import Folder, Store
 
 FLOW = """
 name: memory

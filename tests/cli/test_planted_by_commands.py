@@ -7,7 +7,7 @@ import yaml
 from command import headgate
 from processes import ended, start, until
 
-from headgate.store import Folder
+from headgate.log import Folder
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import yaml
 from command import headgate
 
 from headgate.cli.commands.doctor import examine
+from headgate.log import Folder
 from headgate.process import FileLock
-from headgate.store import Folder
 
 
 def configure(repo: Path, *commands: str) -> None:

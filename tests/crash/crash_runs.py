@@ -15,7 +15,7 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core import fold
-from headgate.store import Folder, Store
+from headgate.log import Folder, Store
 
 KILLED = -9
 _RUN_ID = re.compile(r"run_\d{8}_\d{6}_[0-9a-f]{6}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core import Message, Reply, Request, ToolCall, Usage
-from headgate.workspace import git
+from headgate.tree import git
 
 Step = str | list[tuple[str, dict[str, Any]]]
 

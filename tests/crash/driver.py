@@ -21,9 +21,9 @@ from crash_scenarios import SCENARIOS, Worker
 
 from headgate.core import ApplyFinished, ApplyStarted, Constraints, Event, Options, ToolFinished, ToolStarted
 from headgate.engine import Engine, Undone
+from headgate.guard import SecretNames
+from headgate.log import Bus
 from headgate.patterns import LazyPattern
-from headgate.protect import SecretNames
-from headgate.store import Bus
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 

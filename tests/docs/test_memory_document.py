@@ -10,9 +10,9 @@ import pytest
 
 from headgate.core import MEMORY_CHARS, MEMORY_TAGS, TOOL_ALIASES, SkillSettings
 from headgate.engine.tool_list import TOOLS
+from headgate.log import MOST_MEMORIES
 from headgate.reading import read_skill
 from headgate.reading.skill_files import DESCRIPTION_CHARS, NAME_CHARS
-from headgate.store import MOST_MEMORIES
 from headgate.tools.memory import FOUND_CHARS, MOST_FOUND
 from headgate.tools.skills import SKILL_BYTES
 

@@ -34,9 +34,9 @@ from headgate.core import (
     Usage,
 )
 from headgate.engine import Engine
+from headgate.log import Draft, Folder, Store
+from headgate.log.database import MIGRATIONS
 from headgate.process import FileLock
-from headgate.store import Draft, Folder, Store
-from headgate.store.database import MIGRATIONS
 
 AUDIT = (
     "CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT)",

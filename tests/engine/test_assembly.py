@@ -15,10 +15,10 @@ from headgate.engine import build_verifier, resolve_package
 from headgate.engine.assembly import build_context, task_boundaries
 from headgate.engine.tool_list import TOOLS, tools_for
 from headgate.errors import ConfigError, ToolDenied
-from headgate.protect import ResolvedBoundaries, redactor
-from headgate.store import Bus, Folder
+from headgate.guard import ResolvedBoundaries, redactor
+from headgate.log import Bus, Folder
 from headgate.tools import Outcome, ToolContext, shell
-from headgate.workspace import FileChange, Snapshots, git
+from headgate.tree import FileChange, Snapshots, git
 
 STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))
 

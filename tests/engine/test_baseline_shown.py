@@ -8,7 +8,7 @@ import pytest
 from headgate.config import load_config
 from headgate.core import Constraints, Event, Pulse
 from headgate.engine import Engine
-from headgate.store import Bus
+from headgate.log import Bus
 
 STEP = 'cat calc.py; grep -q "a + b" calc.py'
 STILL_WRONG = """

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.core import Authorship, VerifyFinished
 from headgate.engine.edit_watch import EditWatch
-from headgate.workspace import Snapshots, git
+from headgate.tree import Snapshots, git
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from headgate.config import load_config
 from headgate.core import Constraints, Event, Message, Reply, Request, Usage, fold
 from headgate.engine import Engine
+from headgate.log import Bus, Folder
 from headgate.process import FileLock
-from headgate.store import Bus, Folder
 
 
 class Model:

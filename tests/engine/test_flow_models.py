@@ -9,8 +9,8 @@ from headgate.config import load_config
 from headgate.core import Event, Flow, Model, Options, Recipe, ReplyFailed, Stage
 from headgate.engine.flow_models import requests_made
 from headgate.engine.resolved import ResolvedConfig, resolve
+from headgate.log import Folder
 from headgate.models import ScriptedModel
-from headgate.store import Folder
 
 STEPS = "verification: {steps: [{name: a, command: make a}, {name: b, command: make b}]}\n"
 LOCAL = "http://localhost:11434"

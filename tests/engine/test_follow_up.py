@@ -23,7 +23,7 @@ from headgate.core import (
 )
 from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.store import Draft, Store
+from headgate.log import Draft, Store
 
 SECRET = "hunter2hunter2"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ConfigError
-from headgate.store import Folder
+from headgate.log import Folder
 
 MOUNTED = """
 set -e

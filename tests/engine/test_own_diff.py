@@ -6,7 +6,7 @@ from pathlib import Path
 from undo_cases import LINES, Bench, edit, make_bench, shell, steps, write
 
 from headgate.core import TaskEnded
-from headgate.store import Folder
+from headgate.log import Folder
 
 
 def changed_lines(diff: bytes) -> list[str]:

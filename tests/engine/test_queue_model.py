@@ -35,8 +35,8 @@ from headgate.core import (
     TaskState,
 )
 from headgate.core.task import TRANSITIONS
-from headgate.store import Draft, Folder, Store, changes
-from headgate.store.database import MIGRATIONS
+from headgate.log import Draft, Folder, Store, changes
+from headgate.log.database import MIGRATIONS
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 STORES = 3

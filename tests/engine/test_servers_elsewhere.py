@@ -9,7 +9,7 @@ from headgate.config import load_config
 from headgate.core import Options
 from headgate.engine.flow_models import describe_servers, find_models
 from headgate.engine.resolved import choose_flow
-from headgate.store import Folder
+from headgate.log import Folder
 
 AWAY = "http://192.0.2.2:18999"
 SENDS = "in this repository sends the code that tasks read to"

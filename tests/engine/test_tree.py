@@ -9,7 +9,7 @@ import pytest
 from headgate.engine.proposals import is_written, undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.reading import read_git_diff
-from headgate.workspace import (
+from headgate.tree import (
     DiskWorkspace,
     FileChange,
     ProposedChange,

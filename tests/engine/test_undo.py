@@ -18,7 +18,7 @@ from undo_cases import (
 from headgate.core import EditsNoticed, TaskStarted, UndoFinished, UndoStarted, build_report, fold
 from headgate.engine import Overlap, Undone
 from headgate.errors import ConfigError
-from headgate.store import Draft
+from headgate.log import Draft
 
 
 async def undo(bench: Bench, task: str = "t1") -> Undone:

@@ -26,9 +26,9 @@ from headgate.core import (
 from headgate.engine import Engine, Merged, MergeProgress, Overlap, Undone
 from headgate.engine.followed import find_followed
 from headgate.errors import ConfigError
+from headgate.log import Draft
 from headgate.process import NoSandbox, find_bubblewrap
-from headgate.store import Draft
-from headgate.workspace import decode_changes
+from headgate.tree import decode_changes
 
 
 def git(repo: Path, *args: str) -> str:

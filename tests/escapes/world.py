@@ -33,12 +33,12 @@ from headgate.core import Constraints, Task
 from headgate.engine import build_verifier, find_sandbox
 from headgate.engine.assembly import build_context, secret_patterns, task_boundaries
 from headgate.errors import ToolDenied
+from headgate.guard import committed_secrets, redactor
+from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
-from headgate.protect import committed_secrets, redactor
 from headgate.run.protected_run import ProtectedRun
-from headgate.store import Bus, Folder
 from headgate.tools import shell
-from headgate.workspace import Snapshots
+from headgate.tree import Snapshots
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a hundred times as fast, where there is one
 ATTEMPTS = yaml.load((Path(__file__).parent / "attempts.yaml").read_text(), _LOADER)

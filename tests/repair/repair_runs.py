@@ -26,10 +26,10 @@ from headgate.core import (
 )
 from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import ToolContext
-from headgate.workspace import DiskWorkspace, Snapshots, git
+from headgate.tree import DiskWorkspace, Snapshots, git
 
 SOURCE = "def is_free(total, limit):\n    return total > limit\n"
 MUTATED = SOURCE.replace(">", ">=")

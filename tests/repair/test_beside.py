@@ -33,8 +33,8 @@ from headgate.core import (
     fold,
 )
 from headgate.errors import ModelRefused
-from headgate.store import Draft, Store
-from headgate.workspace import DiskWorkspace, FileChange
+from headgate.log import Draft, Store
+from headgate.tree import DiskWorkspace, FileChange
 
 ANSWERED = SOURCE.replace("total > limit", "not total < limit")
 BOTH_WRONG = """\

@@ -27,7 +27,7 @@ from headgate.core import (
     Usage,
     fold,
 )
-from headgate.store import Store
+from headgate.log import Store
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 FLOW = Flow(

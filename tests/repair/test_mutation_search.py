@@ -10,7 +10,7 @@ from headgate.repair.mutation_search import Candidate, with_line_ends
 from headgate.repair.mutations import Mutation
 from headgate.repair.outside_effects import outside_modules, reaches_out
 from headgate.scouts import Suspect
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 _LINES = st.lists(
     st.tuples(st.sampled_from(["a", "b", "", "  c"]), st.sampled_from(["\n", "\r\n"])), min_size=1

@@ -11,10 +11,10 @@ from repair_runs import Case, mutate_flow
 
 from headgate.core import CandidateTried, Decision, Reply, Request
 from headgate.engine.tree import TaskTree
+from headgate.log import Bus, TaskLog
 from headgate.repair.quick_trials import Outcome, QuickTrials
 from headgate.run import Trials
-from headgate.store import Bus, TaskLog
-from headgate.workspace import FileChange, Snapshots
+from headgate.tree import FileChange, Snapshots
 
 SOURCE = "def is_free(total, limit):\n    return total > limit\n"
 TEST = """\

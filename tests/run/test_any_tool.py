@@ -32,12 +32,12 @@ from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
 from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import KINDS, Job, restore, run_flow
 from headgate.run.job import Tree
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import Args, Outcome, Tool, ToolContext, run_tests
 from headgate.tools.base import tool
-from headgate.workspace import DiskWorkspace, FileChange, Snapshots, git
+from headgate.tree import DiskWorkspace, FileChange, Snapshots, git
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 FLOW = Flow(name="test", stages=(Stage(id="work"),))

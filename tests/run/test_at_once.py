@@ -11,9 +11,9 @@ from test_groups import TASK, Counter, Ran, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import Decision, Note, Stage, StageEnded, ToolScope, ToolSpec, ViewPolicy, fold
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
 from headgate.run.at_once import may_run_beside
-from headgate.store import Bus, Store, TaskLog
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from test_loop import TASK, make_job, work
 
 from headgate.core import Message, Model, Reply, Request
 from headgate.errors import ReplyInvalid
+from headgate.log import Store
 from headgate.models import ScriptedModel, find_profile
 from headgate.models.network import NativeModel, SchemaModel, TextModel
 from headgate.run import restore, run_flow
 from headgate.run.turn import BROKEN_CHARS
-from headgate.store import Store
 
 DONE = '{"name": "stage_done", "arguments": {"stage": "work", "summary": "Seen."}, "thought": ""}'
 BROKEN = {

@@ -27,8 +27,8 @@ from headgate.core import (
     flow_problems,
     fold,
 )
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import think
 
 AVAILABLE = re.compile(r"Available tasks: ([^.]*)\.")

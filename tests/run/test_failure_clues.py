@@ -14,7 +14,7 @@ from headgate.core.history import RunRecord
 from headgate.reading import FailedTest
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.scouts import FailureClues
-from headgate.workspace import DiskWorkspace, IgnoredPaths
+from headgate.tree import DiskWorkspace, IgnoredPaths
 
 CART = """\
 def total(prices):

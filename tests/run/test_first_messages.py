@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect import SecretFiles
+from headgate.guard import SecretFiles
 from headgate.run.first_messages import LISTED, LISTED_CHARS, list_files
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 
 @pytest.fixture

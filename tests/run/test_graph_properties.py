@@ -29,8 +29,8 @@ from headgate.core import (
     place_of,
     split_path,
 )
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 
 ACTIONS: list[Action] = ["advance", "advance", "advance", "retry", "fail", "skip"]
 

@@ -39,11 +39,11 @@ from headgate.core import (
 from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
 from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.run import KINDS, Entrance, Job, Kind, StageEnd, StageRun, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import ToolContext
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 

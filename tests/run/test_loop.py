@@ -36,12 +36,12 @@ from headgate.core import (
 from headgate.engine import CHECK_SPECS
 from headgate.errors import CallUnknown
 from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.run import KINDS, Job, run_flow
 from headgate.run.first_messages import opening_message
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import STATUS_TOOL, ToolContext, ls, read_file, task_status
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
 

@@ -23,8 +23,8 @@ from headgate.core import (
     build_report,
     fold,
 )
+from headgate.log import Bus, Store, TaskLog, TaskMemory
 from headgate.run import Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog, TaskMemory
 from headgate.tools import memory_save, memory_search
 
 STAGES: list[dict[str, Any]] = [{"id": "keep", "tools": {"allow": ["memory_save", "memory_search"]}}]

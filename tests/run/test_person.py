@@ -31,10 +31,10 @@ from headgate.core import (
 from headgate.engine import CHECK_SPECS
 from headgate.errors import ModelUnavailable
 from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import KINDS, Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import ToolContext, ls, read_file
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 TASK = Task(id="t1", text="Look.", goal="Look.")
 TWO = Flow(

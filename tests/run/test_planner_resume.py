@@ -24,8 +24,8 @@ from headgate.core import (
     Usage,
     fold,
 )
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import escalate, execute_tool, think
 
 RECIPES = {

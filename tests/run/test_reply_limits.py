@@ -18,10 +18,10 @@ from headgate.core import (
     Usage,
     expand_recipe,
 )
+from headgate.log import Store
 from headgate.models import ScriptedModel
 from headgate.run import Job, run_flow
 from headgate.run.asking import LEAST_REPLY, limit_reply, reply_in_time
-from headgate.store import Store
 
 WINDOW = 4_096
 

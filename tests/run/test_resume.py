@@ -36,10 +36,10 @@ from headgate.core import (
 )
 from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import KINDS, Job, restore, run_flow
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import ToolContext, edit_file, ls, plan_tasks, read_file, shell, write_file
-from headgate.workspace import DiskWorkspace, Snapshots, git
+from headgate.tree import DiskWorkspace, Snapshots, git
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")

@@ -39,11 +39,11 @@ from headgate.core import (
 )
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, ModelUnavailable
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, run_flow
 from headgate.run.compaction import compact_stages
 from headgate.run.transcript import Transcript
-from headgate.store import Bus, Store, TaskLog
-from headgate.workspace import Snapshots
+from headgate.tree import Snapshots
 from views import check_pairs
 
 SHARED = ViewPolicy(transcript="parent")

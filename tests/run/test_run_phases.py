@@ -28,6 +28,7 @@ from headgate.core.phases import PhaseProbe, Signals
 from headgate.engine import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.run import KINDS, Entrance, Job, StageRun
 from headgate.run.attempts import complete_stage
@@ -42,9 +43,8 @@ from headgate.run.phases import (
     probe_request,
     with_hint,
 )
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import ToolContext, ls, read_file
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 USAGE = Usage(40, 2)
 LLM = PhaseControl(mode="llm")

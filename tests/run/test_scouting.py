@@ -14,12 +14,12 @@ from test_loop import TASK, make_job
 
 from headgate.config import with_scouts
 from headgate.core import Decision, Flow, Message, Reply, ScoutReported, ScoutSettings, Stage
+from headgate.log import Store
 from headgate.models import ScriptedModel
 from headgate.run import run_flow
 from headgate.run.scouting import present_version, says_that_it_fails
 from headgate.scouts import NeededTool
-from headgate.store import Store
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from headgate.core import (
     fold,
     milestone,
 )
+from headgate.log import Bus, Store, TaskLog
 from headgate.models.network import open_model
 from headgate.run import run_flow
-from headgate.store import Bus, Store, TaskLog
 
 
 @pytest.fixture

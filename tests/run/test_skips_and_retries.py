@@ -10,8 +10,8 @@ from test_groups import TASK, Counter, Ran, count, make_job, run
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.cli.commands.look_back import detail_lines
 from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold, milestone
+from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.run import Kind, StageEnd, StageRun, restore, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from headgate.core import (
     TaskResumed,
 )
 from headgate.errors import ModelUnavailable
+from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.run import Entrance, Job
 from headgate.run.attempts import complete_stage
-from headgate.store import Bus, Store, TaskLog
 from headgate.tools import Args, ToolContext
 from headgate.tools.base import tool
 

@@ -22,7 +22,7 @@ from headgate.scouts import (
     render_map,
     trace_places,
 )
-from headgate.workspace import DiskWorkspace, File, FileChange, OverlayWorkspace
+from headgate.tree import DiskWorkspace, File, FileChange, OverlayWorkspace
 
 SHOP = {
     "shop/cart.py": '"""The cart of a customer."""\n\nfrom shop.prices import round_price\n\n\n'

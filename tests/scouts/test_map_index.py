@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate.scouts import CodeMap, MapQuery, map_code
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 COUNT = 30
 

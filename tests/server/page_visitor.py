@@ -14,11 +14,11 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from headgate.engine import Engine
+from headgate.log import Bus
 from headgate.server.access import Access
 from headgate.server.app import make_app
 from headgate.server.feed import Feed
 from headgate.server.service import Service
-from headgate.store import Bus
 
 BROWSER = {"host": "localhost", "accept": "text/html,*/*"}
 

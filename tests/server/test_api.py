@@ -10,7 +10,7 @@ from serving import Model, make_repo, serving
 from headgate.core import Constraints, Options
 from headgate.models import ScriptedModel
 from headgate.server.access import MAX_BODY
-from headgate.workspace import git
+from headgate.tree import git
 
 
 class Gate(Model):

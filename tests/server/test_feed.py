@@ -13,8 +13,8 @@ from serving import PATIENCE, Sent, Serving, collect, make_repo, read_stream, se
 
 from headgate.core import Event, StoreRestored, Task
 from headgate.engine import Activity
+from headgate.log import Bus, Draft, Store
 from headgate.server import feed as feeds
-from headgate.store import Bus, Draft, Store
 
 
 @pytest.fixture

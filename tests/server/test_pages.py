@@ -10,7 +10,7 @@ import pytest
 from page_visitor import Site, open_site
 
 from headgate.core import Task, show_hidden
-from headgate.store import Store, TaskRow
+from headgate.log import Store, TaskRow
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/>"
 FLOW = """\

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from headgate.core import show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.tools import Outcome, Tool, ToolContext
-from headgate.workspace import DirectoryEntry, File, FileChange
+from headgate.tree import DirectoryEntry, File, FileChange
 
 
 class MemoryWorkspace:

@@ -8,7 +8,7 @@ from memory_workspace import MemoryWorkspace, call
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
 from headgate.tools import edit_file
 from headgate.tools.editing import Edited, edit_text
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 CODE = """\
 class Greeter:

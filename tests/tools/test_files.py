@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.core import show_path
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.protect import Boundaries, SecretFiles
+from headgate.guard import Boundaries, SecretFiles
 from headgate.tools import (
     Outcome,
     Tool,
@@ -24,7 +24,7 @@ from headgate.tools import (
     think,
     write_file,
 )
-from headgate.workspace import DiskWorkspace, File, FileChange
+from headgate.tree import DiskWorkspace, File, FileChange
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.tools import apply_patch
 from headgate.tools.patch_format import UpdateFile, parse_patch
 from headgate.tools.patching import patch_text
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 CODE = """\
 class A:

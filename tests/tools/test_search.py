@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
-from headgate.protect import SecretFiles
+from headgate.guard import SecretFiles
 from headgate.tools import Outcome, ToolContext, search
 from headgate.tools.ripgrep_pattern import prefilter
 from headgate.tools.searching import SearchHits, SearchLimits, search_lines
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 
 RIPGREP = shutil.which("rg")
 ENGINES = [None, pytest.param(RIPGREP, marks=pytest.mark.skipif(RIPGREP is None, reason="needs ripgrep"))]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
+from headgate.guard import ProtectedFiles, SecretFiles, SecretScan
 from headgate.process import Bubblewrap, Sandbox, filtered_environment
-from headgate.protect import ProtectedFiles, SecretFiles, SecretScan
 from headgate.tools import Outcome, ToolContext, shell, shell_in
 from headgate.tools.commands import MOST_READ_ONLY
-from headgate.workspace import DiskWorkspace
+from headgate.tree import DiskWorkspace
 from patience import in_time
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.errors import ToolFailed
 from headgate.tools import Outcome, Tool, ToolContext, find_skills, load_skill, make_skill
-from headgate.workspace import DiskWorkspace, FileChange
+from headgate.tree import DiskWorkspace, FileChange
 
 FOLDERS = ("skills", ".agents/skills", ".claude/skills")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.tools.syntax import PARSERS, describe_new_errors, parser_for
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 GOOD = {
     "a.py": b"def f():\n    return 1\n",

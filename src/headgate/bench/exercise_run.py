@@ -19,10 +19,10 @@ from headgate.config import Config, Loaded, flow_from_config, load_config
 from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettings, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
 from headgate.errors import ConfigError, HeadgateError
+from headgate.guard import Boundaries
+from headgate.log import Bus
 from headgate.patterns import regex
 from headgate.process import uninterrupted
-from headgate.protect import Boundaries
-from headgate.store import Bus
 
 FLOW = "bench"
 _PATTERN = regex(r"[\w./ -]+")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import headgate
 from headgate.core import Data
-from headgate.workspace import GitFailed, run_git
+from headgate.tree import GitFailed, run_git
 
 
 class RunFacts(Data):

@@ -15,7 +15,7 @@ from headgate.bench.exercises import AGENT, TASK, Exercise
 from headgate.bench.languages import BUILT, unskip
 from headgate.reading import is_test
 from headgate.regular_files import open_up_folders
-from headgate.workspace import git
+from headgate.tree import git
 
 _LEFT_OUT = frozenset(
     {".git", ".headgate", ".meta", ".docs", ".approaches", ".articles", ".exercism", "node_modules"}

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from headgate.core import VerifyStep
 from headgate.errors import HeadgateError
+from headgate.guard import expand_steps, preparing_steps
 from headgate.patterns import regex
 from headgate.process import Sandbox, run_command
-from headgate.protect import expand_steps, preparing_steps
 from headgate.reading import Command, split_commands
 
 SECONDS = 20.0

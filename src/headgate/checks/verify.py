@@ -21,7 +21,7 @@ from headgate.patterns import regex
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, count_tests, explain_doubtful_success, find_failures, plain_lines
 from headgate.regular_files import make_own_folder, open_own, open_own_folder, read_own, write_own
-from headgate.workspace import WriteBatch
+from headgate.tree import WriteBatch
 
 MANIFEST = "manifest.json"
 COMBINED = "combined.log"

@@ -26,8 +26,8 @@ from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descrip
 from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, PhaseChanged, Report, Task, fold, phase_line, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
+from headgate.log import Bus, Folder, Store
 from headgate.process import FileLock, kill_own_commands
-from headgate.store import Bus, Folder, Store
 
 IDS_SHOWN = 4
 

@@ -18,7 +18,7 @@ from headgate.cli.printing import clock, printable
 from headgate.cli.terminal import fold_lines, is_in_front, shorten_line, styling_stream
 from headgate.core import CallLines, Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
-from headgate.store import Bus
+from headgate.log import Bus
 
 _HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
 USUAL_WIDTH = 80

@@ -22,11 +22,11 @@ from headgate.engine import (
     with_recipes,
 )
 from headgate.errors import ConfigError, HeadgateError, describe_system
+from headgate.guard import ResolvedBoundaries
 from headgate.models import profile_for
 from headgate.process import NoSandbox
-from headgate.protect import ResolvedBoundaries
 from headgate.tools import find_skills
-from headgate.workspace import DiskWorkspace, GitFailed, git, without_filters
+from headgate.tree import DiskWorkspace, GitFailed, git, without_filters
 
 _STATUS_SECONDS = 20.0
 MIN_FREE_MEGABYTES = 100

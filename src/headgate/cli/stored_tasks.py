@@ -24,7 +24,7 @@ from headgate.core import (
     usage_table,
 )
 from headgate.errors import ConfigError
-from headgate.store import Folder, Store, TaskRow, find_pause
+from headgate.log import Folder, Store, TaskRow, find_pause
 
 NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 

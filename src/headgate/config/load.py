@@ -29,7 +29,7 @@ from headgate.config.schema import NO_MODEL, Access, Config
 from headgate.config.trust import check_trust
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
-from headgate.workspace import leads_out
+from headgate.tree import leads_out
 
 CONFIG_NAME = "agent.yaml"
 CONFIG_NAMES = (CONFIG_NAME, "agent.yml", "agent.json")

@@ -29,9 +29,9 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ConfigError
+from headgate.guard import DEFAULT_SECRETS, SecretNames
 from headgate.patterns import regex
-from headgate.protect import DEFAULT_SECRETS, SecretNames
-from headgate.workspace import leads_out
+from headgate.tree import leads_out
 
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
 """What conditions of steps may look at besides results."""

@@ -35,7 +35,7 @@ from headgate.core import (
     nearest,
 )
 from headgate.errors import ConfigError
-from headgate.protect import ApprovalMode
+from headgate.guard import ApprovalMode
 
 NO_MODEL = (
     "No model is configured: set `model:` in {file}, HEADGATE_MODEL or --model, for example "

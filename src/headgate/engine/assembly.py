@@ -16,18 +16,7 @@ from headgate.config import Config, user_config_path
 from headgate.core import OWN_FOLDER, Guard, Task, show_path, spared_by_task
 from headgate.engine.worktree import linked_folders
 from headgate.errors import HeadgateError
-from headgate.process import (
-    Bubblewrap,
-    CommandLimits,
-    NoSandbox,
-    Sandbox,
-    cache_paths,
-    filtered_environment,
-    find_bubblewrap,
-    toolchain_paths,
-)
-from headgate.programs import find_program
-from headgate.protect import (
+from headgate.guard import (
     DEFAULT_SECRETS,
     REASON,
     AllowList,
@@ -55,13 +44,23 @@ from headgate.protect import (
     resolve_boundaries,
     spellings_of,
 )
+from headgate.log import Bus, Folder
+from headgate.process import (
+    Bubblewrap,
+    CommandLimits,
+    NoSandbox,
+    Sandbox,
+    cache_paths,
+    filtered_environment,
+    find_bubblewrap,
+    toolchain_paths,
+)
+from headgate.programs import find_program
 from headgate.reading import is_code
-from headgate.store import Bus, Folder
 from headgate.tools import (
     ToolContext,
 )
-from headgate.web import Research
-from headgate.workspace import (
+from headgate.tree import (
     ConfinedTree,
     DiskWorkspace,
     IgnoredPaths,
@@ -71,6 +70,7 @@ from headgate.workspace import (
     git_folder,
     walk_files,
 )
+from headgate.web import Research
 
 
 class SandboxMissing(HeadgateError):

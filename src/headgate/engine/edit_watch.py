@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from headgate.core import Authorship, EditsNoticed, parse_path, show_path
 from headgate.errors import HeadgateError
-from headgate.workspace import (
+from headgate.tree import (
     LARGE,
     NESTED,
     ConfinedTree,

@@ -44,9 +44,9 @@ from headgate.engine.tree import diff_of
 from headgate.engine.undo import Undone, undo_task
 from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
+from headgate.guard import AskPerson
+from headgate.log import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
 from headgate.process import FileLock
-from headgate.protect import AskPerson
-from headgate.store import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
 
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""

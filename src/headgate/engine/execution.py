@@ -51,13 +51,13 @@ from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
+from headgate.guard import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
+from headgate.log import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
-from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, cannot_verify, context_document, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.tools import Tool
-from headgate.workspace import OverlayWorkspace, Snapshots
+from headgate.tree import OverlayWorkspace, Snapshots
 
 ENDINGS: dict[str, TaskState] = {
     "advance": "SUCCESS",

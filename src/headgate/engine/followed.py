@@ -7,8 +7,8 @@ from pathlib import Path
 from headgate.core import State, Task, build_report, render_markdown, say_reason, shorten
 from headgate.engine.tree import diff_of
 from headgate.errors import HeadgateError
+from headgate.log import Store, TaskRow, load_state
 from headgate.run import Followed
-from headgate.store import Store, TaskRow, load_state
 
 MOST_BEFORE = 10
 """Earlier requests of a conversation that are told: the latest."""

@@ -10,7 +10,7 @@ from headgate.engine.flow_models import FlowModel
 from headgate.errors import ImageRefused, ToolError
 from headgate.models import sees_images
 from headgate.tools import describe_odd
-from headgate.workspace import DiskWorkspace, File, MentionedPaths, Workspace
+from headgate.tree import DiskWorkspace, File, MentionedPaths, Workspace
 
 
 def check_mentions(repo: Path, config: Config, models: Iterable[FlowModel], text: str) -> tuple[str, ...]:

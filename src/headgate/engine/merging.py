@@ -26,9 +26,9 @@ from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
 from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
+from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.store import Draft, Folder, Store, TaskRow, load_state
-from headgate.workspace import (
+from headgate.tree import (
     AdaptedProposal,
     DiskWorkspace,
     ProposalConflicts,

@@ -30,8 +30,8 @@ from headgate.engine.recovery import logged_protection, release_protected, resto
 from headgate.engine.tree import Changes, TaskTree
 from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import HeadgateError, StoreError
-from headgate.protect import Protected
-from headgate.store import Folder, LineWaits, Store, TaskLog
+from headgate.guard import Protected
+from headgate.log import Folder, LineWaits, Store, TaskLog
 
 MOST_LOST = 10
 """Protected files that are named if they could not be restored."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from headgate.core import Authorship, EditsNoticed, State, own_spans, parse_path, show_path
-from headgate.workspace import Difference, Entry, Snapshots, ancestors, merge_lines
+from headgate.tree import Difference, Entry, Snapshots, ancestors, merge_lines
 
 _PLAIN = "100"
 

@@ -9,9 +9,9 @@ from headgate.config import Config
 from headgate.engine.assembly import build_sandbox, command_environment, find_sandbox, secret_patterns
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
+from headgate.guard import SecretScan
+from headgate.log import Folder
 from headgate.process import MOST_MOUNTS, CommandResult, NoSandbox, Sandbox, run_command
-from headgate.protect import SecretScan
-from headgate.store import Folder
 
 _SECONDS = 600.0
 _MAX_OUTPUT = 2_000_000

@@ -21,11 +21,11 @@ from headgate.core import (
 )
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, ToolError
+from headgate.guard import DEFAULT_SECRETS, redactor
+from headgate.log import Draft, Folder, Store
 from headgate.process import uninterrupted
-from headgate.protect import DEFAULT_SECRETS, redactor
 from headgate.run import Job, hashes_of
-from headgate.store import Draft, Folder, Store
-from headgate.workspace import (
+from headgate.tree import (
     DiskWorkspace,
     FileChange,
     ProposalConflicts,

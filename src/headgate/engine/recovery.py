@@ -29,8 +29,7 @@ from headgate.core import (
 )
 from headgate.engine.assembly import installed_packages, protected_tests, protection_for
 from headgate.errors import HeadgateError, StoreError
-from headgate.process import FileLock, kill_leftovers
-from headgate.protect import (
+from headgate.guard import (
     CommitsFound,
     ConfigFiles,
     Protected,
@@ -40,9 +39,10 @@ from headgate.protect import (
     Restored,
     protect_git,
 )
+from headgate.log import REPORTED, Folder, Store, load_state
+from headgate.process import FileLock, kill_leftovers
 from headgate.regular_files import open_up_folders
-from headgate.store import REPORTED, Folder, Store, load_state
-from headgate.workspace import internal_name, remove_copies, settle_writes
+from headgate.tree import internal_name, remove_copies, settle_writes
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 

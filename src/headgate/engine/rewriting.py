@@ -23,9 +23,9 @@ from headgate.core import (
 from headgate.engine.proposals import undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.process import uninterrupted
-from headgate.store import Draft, Folder, Store, TaskRow, load_state
-from headgate.workspace import (
+from headgate.tree import (
     LARGE,
     ConfinedTree,
     DiskWorkspace,

@@ -13,9 +13,9 @@ from headgate.core import Broken, Pass, StepResult, VerifyStep, say_failed
 from headgate.engine.assembly import build_verifier, command_environment, find_sandbox
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
+from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
 from headgate.reading import describe
-from headgate.store import Bus, Folder
 
 
 @dataclass

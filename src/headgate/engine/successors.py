@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from headgate.core import SETTLED_STATES, Constraints, Options, TaskState, parse_task_text
 from headgate.errors import ConfigError
-from headgate.store import Store
+from headgate.log import Store
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 

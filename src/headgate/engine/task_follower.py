@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from headgate.core import Event, Report, State, Task, build_report
-from headgate.store import Bus, Store
+from headgate.log import Bus, Store
 
 
 @dataclass(frozen=True, slots=True)

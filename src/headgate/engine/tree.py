@@ -9,11 +9,11 @@ from headgate.core import Authorship, EditsNoticed, OnPulse, State, parse_path, 
 from headgate.engine.edit_watch import EditWatch
 from headgate.engine.own_changes import OwnTree, own_tree
 from headgate.errors import ConfigError, HeadgateError
-from headgate.protect import DEFAULT_SECRETS, SecretNames
+from headgate.guard import DEFAULT_SECRETS, SecretNames
+from headgate.log import Folder, TaskRow
 from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.run import Window
-from headgate.store import Folder, TaskRow
-from headgate.workspace import (
+from headgate.tree import (
     LARGE,
     AdaptedProposal,
     ConfinedTree,

@@ -9,9 +9,9 @@ from headgate.engine.own_changes import own_differences, spans_of, whole_tree
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
+from headgate.log import Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.store import Folder, Store, TaskRow, load_state
-from headgate.workspace import (
+from headgate.tree import (
     AdaptedProposal,
     FileChange,
     OverlayWorkspace,

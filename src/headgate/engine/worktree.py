@@ -13,9 +13,9 @@ from pathlib import Path
 from headgate.config import Config
 from headgate.core import Options, Report, Task, parse_path, without_signs
 from headgate.errors import ConfigError, HeadgateError
+from headgate.log import Folder
 from headgate.regular_files import make_own_folder, remove_own_folder
-from headgate.store import Folder
-from headgate.workspace import (
+from headgate.tree import (
     GitFailed,
     IgnoredPaths,
     git,

@@ -12,9 +12,9 @@ from headgate.library.log import FileLines, FlowLog, Lines, MemoryLines
 from headgate.library.request import RunRequest, open_models
 from headgate.library.restoring import Source, describe_flow, log_lines
 from headgate.library.surroundings import FolderTree, NoFiles, NoTree
+from headgate.log import Bus
 from headgate.run import KINDS, Job, restore
 from headgate.run import run_flow as run_job
-from headgate.store import Bus
 from headgate.tools import (
     ToolContext,
     edit_file,
@@ -26,7 +26,7 @@ from headgate.tools import (
     think,
     write_file,
 )
-from headgate.workspace import DiskWorkspace, Workspace
+from headgate.tree import DiskWorkspace, Workspace
 
 _FILE_TOOLS = (ls, read_file, read_files, find_files, search, write_file, edit_file)
 

@@ -15,8 +15,8 @@ from headgate.library.following import RECENT
 from headgate.library.lines import Head, encode_commit
 from headgate.library.request import RunRequest
 from headgate.library.restoring import Source, describe_flow
+from headgate.log import Bus, Folder, Store, load_state
 from headgate.run import Job
-from headgate.store import Bus, Folder, Store, load_state
 
 _OF_PROGRAM = "program"
 """The name, in the configuration, of the model that a program gave."""

@@ -15,7 +15,7 @@ from typing import Protocol
 from headgate.core import AnyBody, Event, StageEnded, State, Task
 from headgate.errors import ConfigError, StoreError
 from headgate.library.lines import SavedFlow, decode_lines, encode_commit
-from headgate.store import Bus
+from headgate.log import Bus
 
 CHUNK = 1 << 16
 """How many bytes of a log are read at a time."""

@@ -22,7 +22,7 @@ from headgate.library.lines import SavedFlow
 from headgate.library.request import RunOptions, RunRequest
 from headgate.library.restoring import Source, compiled_for, from_bytes, from_file
 from headgate.library.results import FlowResult, collect
-from headgate.store import Bus
+from headgate.log import Bus
 
 
 class FlowRun:

@@ -9,7 +9,7 @@ from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
 from headgate.reading import TaskDiff
 from headgate.run import Window
-from headgate.workspace import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
+from headgate.tree import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
 _NONE = "This flow has no files."
 

@@ -20,7 +20,7 @@ from headgate.reading import (
     with_definitions,
 )
 from headgate.scouts import Suspect
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 CODE: dict[str, Any] = {
     "type": "object",

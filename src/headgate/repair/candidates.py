@@ -46,7 +46,7 @@ from headgate.run import (
     reply_content,
     take_step,
 )
-from headgate.workspace import CopyImpossible, FileChange
+from headgate.tree import CopyImpossible, FileChange
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""

@@ -22,7 +22,7 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.repair.suspects import memory_of
 from headgate.run import Job, StageRun, write_changes
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 OUTRUN = Decision("skip", "outrun", "a change that was found beside it was written")
 """How an attempt ends that is too late."""

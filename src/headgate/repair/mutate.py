@@ -47,7 +47,7 @@ from headgate.repair.outside_effects import outside_modules, reaches_out
 from headgate.repair.questions import known_facts
 from headgate.repair.suspects import memory_of, places
 from headgate.run import Job, Kind, StageEnd, StageRun, ask_model, reply_content
-from headgate.workspace import CopyImpossible
+from headgate.tree import CopyImpossible
 
 
 async def mutate(run: StageRun) -> StageEnd:

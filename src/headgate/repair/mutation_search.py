@@ -16,7 +16,7 @@ from headgate.repair.quick_trials import Outcome, QuickTrials
 from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job, Trials
 from headgate.scouts import Suspect
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 AT_ONCE = 60
 """So many changes are tried with one start of pytest, where that works."""

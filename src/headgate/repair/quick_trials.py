@@ -20,7 +20,7 @@ from headgate.core import VerifyStep
 from headgate.process import CommandUnavailable, run_command
 from headgate.regular_files import read_own
 from headgate.run import Trials
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 SECONDS = 2.0
 """After so long no further change is begun: others wait for the machine."""

@@ -39,7 +39,7 @@ from headgate.reading import (
 from headgate.repair.answers import Partial
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
 from headgate.scouts import Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
-from headgate.workspace import CopyImpossible
+from headgate.tree import CopyImpossible
 
 MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""

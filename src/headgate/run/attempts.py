@@ -25,7 +25,7 @@ from headgate.core import (
 from headgate.run.first_messages import stage_message
 from headgate.run.job import Job
 from headgate.run.stage import Entrance, Interrupted, StageEnd, StageRun
-from headgate.workspace import OverlayWorkspace, decode_changes
+from headgate.tree import OverlayWorkspace, decode_changes
 
 _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 

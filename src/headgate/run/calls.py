@@ -38,7 +38,7 @@ from headgate.run.first_messages import nested_guides
 from headgate.run.stage import StageRun
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 # A string, which is kept as it is, or a comma before a closing bracket, which is dropped.
 _TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)

@@ -25,7 +25,7 @@ from headgate.scouts import (
     score_lines,
     trace_places,
 )
-from headgate.workspace import CopyImpossible
+from headgate.tree import CopyImpossible
 
 CHEAP_SECONDS = 10.0
 """The steps are run once more if they took no longer."""

@@ -37,7 +37,7 @@ from headgate.run.job import Job
 from headgate.run.mentioned_files import Mentioned, read_mentions
 from headgate.run.transcript import Transcript
 from headgate.tools import listing, render_plan
-from headgate.workspace import Workspace
+from headgate.tree import Workspace
 
 # AGENTS.md: what a repository wants every agent to know.
 

@@ -36,7 +36,7 @@ from headgate.reading import TaskDiff
 from headgate.run.followed import Followed
 from headgate.run.transcript import Transcript
 from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool, task_list_tools
-from headgate.workspace import FileChange, IgnoredPaths
+from headgate.tree import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
     from headgate.run.stage import Interrupted, Kind

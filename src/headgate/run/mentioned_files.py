@@ -19,7 +19,7 @@ from headgate.errors import ToolError
 from headgate.models import sees_images
 from headgate.run.job import Job
 from headgate.tools import describe_odd, excerpt, excerpt_size, lines_of, listing, share_room
-from headgate.workspace import File, MentionedPaths
+from headgate.tree import File, MentionedPaths
 
 SHARE = 0.2
 """Of the context window, for all mentioned files together."""

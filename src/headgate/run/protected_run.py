@@ -9,8 +9,7 @@ from typing import Literal
 
 from headgate.checks import AfterStep, StepRun, Verification, Verifier, stop
 from headgate.core import Broken, Fail, Pass, VerifyStep
-from headgate.process import MOST_MOUNTS, Sandbox
-from headgate.protect import (
+from headgate.guard import (
     REASON,
     InstalledPackages,
     Protected,
@@ -20,6 +19,7 @@ from headgate.protect import (
     protected_while,
     remove_compiled_modules,
 )
+from headgate.process import MOST_MOUNTS, Sandbox
 from headgate.tools import ToolContext
 
 

@@ -11,7 +11,7 @@ from headgate.checks import StepRun
 from headgate.core import EditsNoticed
 from headgate.run.job import Job, Window
 from headgate.run.trials import MOST_SECONDS, Trials, replace_timeout
-from headgate.workspace import CopyImpossible
+from headgate.tree import CopyImpossible
 
 _MEMORY = "steps that do not repeat their changes"
 _MOST_IN_VAIN = 2

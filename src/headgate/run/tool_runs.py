@@ -19,7 +19,7 @@ from headgate.process import uninterrupted
 from headgate.run.ports import CallPorts
 from headgate.run.stage import StageRun
 from headgate.tools import Args, Outcome, Tool
-from headgate.workspace import FileChange, encode_changes
+from headgate.tree import FileChange, encode_changes
 
 
 async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tuple[Outcome, str]:

@@ -23,12 +23,12 @@ from headgate.core import (
     compare,
     line_marks,
 )
+from headgate.guard import Restored, protected_while
 from headgate.process import uninterrupted
-from headgate.protect import Restored, protected_while
 from headgate.reading import MAX_FAILURES
 from headgate.run.job import Job
 from headgate.scouts import CoverageByTest, measuring
-from headgate.workspace import CopyImpossible, FileChange, tree_copy
+from headgate.tree import CopyImpossible, FileChange, tree_copy
 
 PATIENCE = 5.0
 """A step may take so many times as long as it took before: what takes longer does not end."""

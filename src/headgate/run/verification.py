@@ -19,7 +19,7 @@ from headgate.core import (
     VerifyStarted,
     say_failed,
 )
-from headgate.protect import CommitsFound, Restored
+from headgate.guard import CommitsFound, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from headgate.guard import SecretNames
 from headgate.outlines import words_of_text
-from headgate.protect import SecretNames
 from headgate.reading import is_code
 from headgate.scouts.chosen import chosen_files, covering_tests, entry_points, prior_art, references_between
 from headgate.scouts.clues import Clues, read_clues
@@ -16,7 +16,7 @@ from headgate.scouts.index import OutlineIndex
 from headgate.scouts.index_file import with_index
 from headgate.scouts.ranking import Weights, rank_files
 from headgate.scouts.refresh import Tree, refresh
-from headgate.workspace import Workspace
+from headgate.tree import Workspace
 
 INDEX_NAME = "map.db"
 """What the index is called in Headgate's own folder."""

@@ -12,7 +12,7 @@ from headgate.outlines import Outline, OutlinePool
 from headgate.reading import word_set
 from headgate.scouts.code_map import MapLimits
 from headgate.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
-from headgate.workspace import Workspace
+from headgate.tree import Workspace
 
 _BATCH = 1_000
 """Files that are written to the index at once. What is done by then is kept if the rest is not."""

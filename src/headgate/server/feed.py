@@ -17,7 +17,7 @@ import orjson
 
 from headgate.core import FINAL_STATES, Event, Pulse, State, TaskResumed, TaskStarted, fold, milestone
 from headgate.engine import Activity
-from headgate.store import Bus, Store, find_pause
+from headgate.log import Bus, Store, find_pause
 
 POLL_SECONDS = 0.1
 """How often to look for what other processes have committed. This process's own events come at once."""

@@ -8,8 +8,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from headgate.core import Event, ReplyReceived, TaskState, VerifyFinished
+from headgate.log import Store
 from headgate.server.feed import Feed
-from headgate.store import Store
 
 _DELAYS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 

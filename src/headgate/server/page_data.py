@@ -15,10 +15,10 @@ from headgate.core import (
     build_report,
     say_cost,
 )
+from headgate.log import Pause, Store, TaskRow
 from headgate.patterns import regex
 from headgate.server.task_views import Spent
 from headgate.server.words import first_line
-from headgate.store import Pause, Store, TaskRow
 
 INTERRUPTED, UNDONE = "INTERRUPTED", "UNDONE"
 """Shown instead of RUNNING where the process that ran the task is gone, and of how an undone task ended."""

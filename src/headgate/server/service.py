@@ -28,6 +28,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
+from headgate.log import TaskRow, load_state
 from headgate.patterns import regex
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
@@ -35,7 +36,6 @@ from headgate.server.problems import RequestRefused
 from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
 from headgate.server.setup import check_choice
 from headgate.server.worker import Worker
-from headgate.store import TaskRow, load_state
 
 COMBINED = "combined.log"
 LOG_BYTES = 4_000_000

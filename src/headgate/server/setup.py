@@ -9,7 +9,7 @@ from headgate.core import Options
 from headgate.engine import ConfigReader
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import find_endpoint
-from headgate.workspace import run_git
+from headgate.tree import run_git
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from headgate.core import (
     usage_table,
 )
 from headgate.engine import FLOW_NAMES, RETRIED_STATES, is_mergeable
+from headgate.log import TaskRow, find_pause
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
 from headgate.server.milestone_detail import Detail, describe_events
@@ -43,7 +44,6 @@ from headgate.server.setup import read_setup
 from headgate.server.task_views import TaskView, TaskViews
 from headgate.server.templating import render
 from headgate.server.words import after_first_line, first_line
-from headgate.store import TaskRow, find_pause
 
 LOG_CHARS = 400_000
 """Of a log, on its page; the whole is a link away."""

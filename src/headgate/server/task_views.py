@@ -24,7 +24,7 @@ from headgate.core import (
     milestone,
     plain,
 )
-from headgate.store import Store, TaskRow, complete_state
+from headgate.log import Store, TaskRow, complete_state
 
 MOST_KEPT = 16
 """Tasks that are kept folded. People look at few at a time."""

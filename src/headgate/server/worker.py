@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headgate.engine import Engine
 from headgate.errors import HeadgateError
-from headgate.store import find_pause
+from headgate.log import find_pause
 
 LOOK_SECONDS = 0.5
 """How often to look whether another process has queued something, or has stopped working."""

@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate.core import Category, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
+from headgate.guard import InstalledPackages, Protected, SecretScan
 from headgate.patterns import regex
 from headgate.process import Sandbox
-from headgate.protect import InstalledPackages, Protected, SecretScan
 from headgate.tools.ports import (
     NO_STAGE,
     ExitPort,
@@ -43,7 +43,7 @@ from headgate.tools.ports import (
     TaskListPort,
 )
 from headgate.tools.schemas import parameters_of
-from headgate.workspace import FileChange, Workspace
+from headgate.tree import FileChange, Workspace
 
 
 class Args(BaseModel):

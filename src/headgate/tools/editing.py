@@ -40,7 +40,7 @@ from headgate.tools.matching import (
     show_lines,
 )
 from headgate.tools.syntax import describe_new_errors
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 BOM = "\ufeff"
 

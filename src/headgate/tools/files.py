@@ -10,7 +10,7 @@ from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.editing import require_text
 from headgate.tools.syntax import describe_new_errors
-from headgate.workspace import DirectoryEntry, File, FileChange, Rules, expand_braces
+from headgate.tree import DirectoryEntry, File, FileChange, Rules, expand_braces
 
 # A file as a model is shown it: a header, then its lines as they are, as many as fit.
 

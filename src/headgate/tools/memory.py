@@ -19,7 +19,7 @@ from headgate.core import (
     words_of,
 )
 from headgate.errors import ToolFailed
-from headgate.protect import HIDDEN
+from headgate.guard import HIDDEN
 from headgate.tools.base import Args, ToolContext, tool
 
 MOST_FOUND = 10

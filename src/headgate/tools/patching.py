@@ -23,7 +23,7 @@ from headgate.tools.matching import (
 )
 from headgate.tools.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
 from headgate.tools.syntax import describe_new_errors
-from headgate.workspace import FileChange, Workspace
+from headgate.tree import FileChange, Workspace
 
 
 class ApplyPatch(Args):

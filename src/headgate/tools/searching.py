@@ -22,7 +22,7 @@ from headgate.tools import line_matcher
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.files import glob_rules
 from headgate.tools.ripgrep_pattern import literal_prefilter, prefilter
-from headgate.workspace import DiskWorkspace, Workspace
+from headgate.tree import DiskWorkspace, Workspace
 
 # Searching many files for a pattern in bounded time: a process that can be killed does the matching.
 

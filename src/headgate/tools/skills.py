@@ -23,7 +23,7 @@ from headgate.reading import (
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.editing import require_text
 from headgate.tools.files import count_lines, listing
-from headgate.workspace import File, FileChange, Workspace
+from headgate.tree import File, FileChange, Workspace
 
 SKILL_FILE = "SKILL.md"
 SKILL_BYTES = 200_000

@@ -18,7 +18,7 @@ import yaml
 
 from headgate.core import clean_text, show_path
 from headgate.patterns import regex
-from headgate.workspace import FileChange
+from headgate.tree import FileChange
 
 Parser = Callable[[bytes], str | None]
 """The first syntax error of a text as `line 12: expected ':'`, or None."""

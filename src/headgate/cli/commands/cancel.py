@@ -14,7 +14,7 @@ from headgate.cli.stored_tasks import find_only, open_store
 from headgate.core import TaskState
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.store import load_state
+from headgate.log import load_state
 
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.1

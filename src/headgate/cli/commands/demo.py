@@ -23,9 +23,9 @@ from headgate.config import load_config
 from headgate.core import Constraints, Limits, Model, Options, Report, times
 from headgate.engine import Engine
 from headgate.errors import ConfigError
+from headgate.log import Bus
 from headgate.models import ScriptedModel
 from headgate.models.network import open_model
-from headgate.store import Bus
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
 INTRODUCTION = (

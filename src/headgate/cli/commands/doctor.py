@@ -45,8 +45,8 @@ from headgate.config import Config, load_config
 from headgate.core import Broken, Pass
 from headgate.engine import known_tests, resolve_package
 from headgate.errors import ConfigError
-from headgate.protect import Boundaries, StartFiles
-from headgate.workspace import ConfinedTree, walk_files
+from headgate.guard import Boundaries, StartFiles
+from headgate.tree import ConfinedTree, walk_files
 
 _RED = "Tasks that start now will know that this step failed before they began. See {log}."
 

@@ -26,7 +26,7 @@ from headgate.config import (
 )
 from headgate.errors import ConfigError, HeadgateError, describe_system
 from headgate.models.network import FoundModel, FoundServer, find_servers
-from headgate.workspace import WriteBatch, exclude_internal, git
+from headgate.tree import WriteBatch, exclude_internal, git
 
 _MODEL_EXAMPLES = """\
 # The model. Ollama's need no address, unless Ollama is on another machine:

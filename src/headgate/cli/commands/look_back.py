@@ -43,8 +43,8 @@ from headgate.core import (
     plain,
     render_markdown,
 )
+from headgate.log import Folder, TaskRow, complete_state, load_state
 from headgate.regular_files import read_own
-from headgate.store import Folder, TaskRow, complete_state, load_state
 
 MIN_TEXT_CHARS = 20
 

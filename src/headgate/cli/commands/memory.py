@@ -16,7 +16,7 @@ from headgate.cli.shared import find_repo, find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import open_store
 from headgate.core import Memory
 from headgate.errors import ConfigError
-from headgate.store import Folder, Memories, search_memories
+from headgate.log import Folder, Memories, search_memories
 
 NO_MEMORY_YET = "No task has saved a memory in this repository."
 

@@ -12,8 +12,8 @@ from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import TaskState
 from headgate.engine import Engine
 from headgate.errors import ConfigError
+from headgate.log import TaskRow
 from headgate.patterns import regex
-from headgate.store import TaskRow
 
 _ID = regex(r"t[0-9]+", re.IGNORECASE)
 

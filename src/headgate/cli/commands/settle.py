@@ -23,7 +23,7 @@ from headgate.cli.stored_tasks import find_only, find_store, open_store
 from headgate.core import FINAL_STATES, WHY_NOT_IN_DIFF, Report, Task, plain
 from headgate.engine import Engine, Merged, MergeProgress, Overlap, is_mergeable
 from headgate.errors import ConfigError
-from headgate.store import Store, TaskRow, load_state
+from headgate.log import Store, TaskRow, load_state
 
 
 @click.command("apply")

@@ -14,7 +14,7 @@ from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import WHY_NOT_IN_DIFF, plain
 from headgate.engine import Engine, Overlap, Undone, find_undoable
 from headgate.errors import ConfigError
-from headgate.store import Store
+from headgate.log import Store
 
 
 @click.command("undo")

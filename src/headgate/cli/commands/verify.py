@@ -24,7 +24,7 @@ from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
 from headgate.engine import StepsOutcome, run_steps
 from headgate.errors import ConfigError
-from headgate.store import Folder
+from headgate.log import Folder
 
 NO_STEPS = "No verification steps are configured: {advice}."
 

@@ -34,8 +34,8 @@ from headgate.cli.terminal import is_in_front, is_interactive
 from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, Task, build_report, check_line
 from headgate.errors import HeadgateError
+from headgate.log import Bus, Folder, Store
 from headgate.process import is_inside_command
-from headgate.store import Bus, Folder, Store
 
 Ending = tuple[list[str], int]
 """The last lines, and the exit code."""

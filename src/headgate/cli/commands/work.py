@@ -10,7 +10,7 @@ import click
 from headgate.cli.follow import use_worker_signals
 from headgate.cli.shared import find_repo, repo_option
 from headgate.engine import Engine
-from headgate.store import Folder
+from headgate.log import Folder
 
 
 @click.command("work", hidden=True)

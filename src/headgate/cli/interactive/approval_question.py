@@ -5,7 +5,7 @@ import asyncio
 from headgate.cli.approval import ANSWERS, describe, question_for
 from headgate.cli.interactive.screen import Screen
 from headgate.core import Access
-from headgate.protect import Answer
+from headgate.guard import Answer
 
 
 class PromptApproval:

@@ -7,8 +7,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from headgate.protect import DEFAULT_SECRETS, SecretNames
-from headgate.workspace import ConfinedTree, walk_files
+from headgate.guard import DEFAULT_SECRETS, SecretNames
+from headgate.tree import ConfinedTree, walk_files
 
 MOST_OFFERED = 50
 Choice = tuple[str, str]

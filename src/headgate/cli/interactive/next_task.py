@@ -8,7 +8,7 @@ from headgate.config import Loaded, depends_on_goal, flow_from_config
 from headgate.core import Options
 from headgate.engine import FLOW_NAMES
 from headgate.errors import ConfigError
-from headgate.workspace import GitFailed, git_folder, read_regular
+from headgate.tree import GitFailed, git_folder, read_regular
 
 _HASH_CHARS = 8
 

@@ -14,7 +14,7 @@ from headgate.core import COMMANDS_FOLDER, show_path
 from headgate.patterns import regex
 from headgate.reading import SkillInvalid, read_front_matter
 from headgate.regular_files import read_own
-from headgate.workspace import read_regular
+from headgate.tree import read_regular
 
 ENDING = ".md"
 MOST_BYTES, MOST_COMMANDS = 100_000, 200

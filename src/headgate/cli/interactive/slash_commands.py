@@ -30,8 +30,8 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError
+from headgate.log import TaskRow, load_state
 from headgate.models import profile_for
-from headgate.store import TaskRow, load_state
 
 MOST_DIFF_LINES = 400
 

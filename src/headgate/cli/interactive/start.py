@@ -28,7 +28,7 @@ from headgate.config import Loaded
 from headgate.core import Options
 from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.store import Bus
+from headgate.log import Bus
 
 _LEAVING = "Task {name} is running. [c] cancel it  [b] run it in the background  [S] stay: "
 _WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "background", "": "stay"}

@@ -8,7 +8,7 @@ from headgate.cli.live import STYLES, ShownTask
 from headgate.cli.printing import clock, printable
 from headgate.cli.terminal import fold_lines
 from headgate.core import Event, PhaseChanged, ProposalMade, TaskEnded, phase_line
-from headgate.store import Bus
+from headgate.log import Bus
 
 _FRAMES = "|/-\\"
 _MOST_LINES = 2

@@ -12,7 +12,7 @@ from headgate.cli.interactive.kept_lines import KeptLines, state_folder
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView
 from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
-from headgate.store import Bus
+from headgate.log import Bus
 
 TICK = 0.2
 

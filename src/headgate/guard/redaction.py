@@ -1,0 +1,198 @@
+"""Hiding the values of secrets wherever they turn up: those of a repository's files, and known keys."""
+
+import re
+import time
+from base64 import b32encode, b64encode
+from codecs import encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from urllib.parse import quote, quote_plus
+
+from headgate.core import Access, Denial, show_path
+from headgate.guard.secret_scan import SecretScan, SecretsFound
+from headgate.guard.secret_values import MIN_LENGTH, Secret, secrets_in
+from headgate.guard.secrets import DEFAULT_SECRETS
+from headgate.patterns import regex
+from headgate.tree import read_regular
+
+HIDDEN = "[redacted]"
+MAX_FILE = 256_000
+_MOST_VALUES = 5_000
+_MOST_ENCODED = 200
+"""Values that are looked for in other forms too. A key in a file has a value for each of its lines."""
+_SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
+_NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
+_DUMP_LINE = regex(
+    r"^(?:[0-9a-f]{7,8}:? (?P<hexadecimal>(?: {0,2}[0-9a-f]{2,4}\b){1,16})(?: .*)?"
+    r"|[0-7]{7}(?P<characters> .*)?)$",
+    re.MULTILINE,
+)
+
+
+def redactor(
+    root: Path,
+    patterns: Sequence[str] = DEFAULT_SECRETS,
+    clock: Callable[[], float] = time.monotonic,
+    known: Iterable[str] = (),
+    committed: Iterable[Secret] = (),
+) -> "Redactor":
+    """Replaces each secret value found in the repository's secret files by `[redacted]`.
+
+    So are the `known` values, such as keys in the environment, and `committed` ones.
+    """
+    known_secrets = [Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
+    return Redactor(root, patterns, clock, [*known_secrets, *committed])
+
+
+class _Values:
+    """The values to hide, in the forms in which they are looked for."""
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        plain: dict[str, None] = {}
+        words: set[str] = set()
+        pairs: set[tuple[str, str]] = set()
+        for secret in sorted(secrets, key=lambda secret: not secret.key):  # lines of keys come last
+            if secret.hidden == "anywhere":
+                plain.update(dict.fromkeys(_lines_of(secret.value)))
+            elif secret.hidden == "word":
+                words.add(secret.value)
+            else:
+                pairs.add((secret.key, secret.value))
+        forms = {form for value in plain for form in _quotings(value)}
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        encoded = {form for value in [*plain][:_MOST_ENCODED] for form in _encodings(value)}
+        self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
+        alone = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in sorted(words, key=len, reverse=True)]
+        alone += [
+            rf"(?<=\b{re.escape(key)}{between}){re.escape(value)}(?![\w-])"
+            for key, value in sorted(pairs)
+            for between in ("=", ": ", "='", '="', '": "', '":"')
+        ]
+        self._short = re.compile("|".join(alone)) if alone else None
+
+    def hide(self, text: str) -> str:
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, HIDDEN)
+        if self._short is not None:
+            text = self._short.sub(HIDDEN, text)
+        if not self._encoded:
+            return text
+        squeezed = _squeeze(text)
+        for form in self._encoded:
+            if form in squeezed:
+                text = re.sub(r"[\W_]*+".join(form), HIDDEN, text, flags=re.IGNORECASE | re.ASCII)
+        return self._hide_dumps(text)
+
+    def _hide_dumps(self, text: str) -> str:
+        """Hides the dumps of `xxd`, `od` and `hexdump` in which a value is broken by columns and offsets."""
+        lines = list(_DUMP_LINE.finditer(text))
+        if not lines:
+            return text
+        squeezed = _squeeze("".join(line["hexadecimal"] or line["characters"] or "" for line in lines))
+        return _DUMP_LINE.sub(HIDDEN, text) if any(form in squeezed for form in self._encoded) else text
+
+
+def _squeeze(text: str) -> str:
+    """Letters and digits alone: programs break text into lines and groups, and put signs between."""
+    return text.encode("ascii", "ignore").translate(None, _NOT_ALPHANUMERIC).lower().decode("ascii")
+
+
+def _lines_of(value: str) -> Iterator[str]:
+    """A value, and each of its lines that says enough to be told from other text."""
+    yield value
+    if "\n" in value:
+        yield from (line for part in value.splitlines() if len(line := part.strip()) >= MIN_LENGTH)
+
+
+def _quotings(value: str) -> Iterator[str]:
+    """A value as it is, backwards, in addresses, and as JSON and most programs write it in quotes."""
+    yield from (value, value[::-1], quote(value), quote(value, safe=""), quote_plus(value))
+    yield value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _encodings(value: str) -> Iterator[str]:
+    """What is left of a value's usual encodings when only letters and digits are kept, in lower case."""
+    data = value.encode("utf-8", "surrogateescape")
+    forms = ["".join(form.format(byte) for byte in data) for form in _DIGITS]
+    # Of these, the part that does not depend on the text around the value.
+    for bits, encoder in ((6, b64encode), (5, b32encode)):
+        for before in range(bits // 2 if bits == 6 else bits):
+            start, end = -(-before * 8 // bits), (before + len(data)) * 8 // bits
+            forms.append(encoder(b"\0" * before + data).decode()[start:end])
+    if _is_distinct(value):
+        forms += [value, value[::-1], encode(value, "rot13")]
+    yield from (form for form in map(_squeeze, forms) if len(form) >= MIN_LENGTH)
+
+
+_DIGITS = ("{:02x}", "x{:02x}", "u{:04x}", "{:03o}", "{:d}", "{:08b}")
+
+
+def _is_distinct(value: str) -> bool:
+    """Whether a value can be told from words that happen to stand next to each other."""
+    bare = _squeeze(value)
+    return len(bare) >= MIN_LENGTH and not bare.isalpha() and not bare.isdigit()
+
+
+class Redactor:
+    """Hides values. One that was seen once stays hidden, whatever becomes of its file."""
+
+    def __init__(
+        self, root: Path, patterns: Sequence[str], clock: Callable[[], float], secrets: Iterable[Secret]
+    ) -> None:
+        self.scan = SecretScan(root, patterns)
+        self._clock = clock
+        self._secrets = dict.fromkeys(secrets)
+        self._read: dict[str, tuple[int, ...]] = {}
+        self._values = _Values(self._secrets) if self._secrets else None
+        self._look_again_at = 0.0
+        self._version = 0
+        self._lock = Lock()
+
+    def __call__(self, text: str) -> str:
+        """The text without the values. Looking for new ones takes at most a fiftieth of the time."""
+        with self._lock:
+            started = self._clock()
+            is_outdated = self.scan.version != self._version
+            if is_outdated or started >= self._look_again_at:
+                self._version = self.scan.version
+                self._collect(self.scan.latest() if is_outdated else self.scan.look())
+                ended = self._clock()
+                self._look_again_at = ended + 50 * (ended - started)
+            values = self._values
+        return text if values is None else values.hide(text)
+
+    def _collect(self, found: SecretsFound) -> None:
+        before = len(self._secrets)
+        for path, stamp in found.named.items():
+            if self._read.get(path) != stamp and _SKIPPED.isdisjoint(path.split("/")):
+                self._read[path] = stamp
+                data = read_regular(path, MAX_FILE)
+                if b"\0" not in data:
+                    self._secrets.update(
+                        dict.fromkeys(secrets_in(Path(path).name, data.decode(errors="replace")))
+                    )
+        if len(self._secrets) > before:
+            self._secrets = dict.fromkeys([*self._secrets][:_MOST_VALUES])  # the first ones are the user's
+            self._values = _Values(self._secrets)
+
+
+class HiddenValues:
+    """Denies writing `[redacted]` into a file that holds a hidden value: the value would be lost."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        mark = HIDDEN.encode()
+        before, after = access.before or b"", access.after or b""
+        if access.act != "write" or after.count(mark) <= before.count(mark):
+            return None
+        text = before.decode("utf-8", "replace")
+        if self._redact(text) == text:
+            return None
+        return Denial(
+            f"{show_path(access.target)} has a value that you see as {HIDDEN}, and this would overwrite "
+            "it. Edit only the lines without it."
+        )

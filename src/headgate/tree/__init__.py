@@ -1,0 +1,34 @@
+"""The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
+
+from headgate.tree.copies import CopyImpossible, remove_copies, tree_copy
+from headgate.tree.disk import DiskWorkspace
+from headgate.tree.git_repository import (
+    GitFailed,
+    common_folder,
+    exclude_internal,
+    git,
+    git_folder,
+    read_regular,
+    run_git,
+    safe_folder,
+    without_filters,
+)
+from headgate.tree.globs import Rules, expand_braces, fold_case
+from headgate.tree.ignore import IgnoredPaths, internal_name, walk_files
+from headgate.tree.line_merge import merge_lines
+from headgate.tree.mentioned import MentionedPaths
+from headgate.tree.objects import NESTED, Entry, batch_objects, object_name
+from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
+from headgate.tree.paths import ConfinedTree, is_too_deep, leads_out
+from headgate.tree.proposal import (
+    AdaptedProposal,
+    ProposalConflicts,
+    adapt_proposal,
+    patch_between,
+    record_proposal,
+    strict_patch,
+)
+from headgate.tree.snapshots import Difference, Snapshots
+from headgate.tree.tree_walk import LARGE
+from headgate.tree.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
+from headgate.tree.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

@@ -1,0 +1,287 @@
+"""Files that tools leave out: what git ignores, and what `.git` and `.headgate` hold."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from headgate.core import Access, Denial
+from headgate.patterns import regex
+from headgate.reading import Command, split_commands
+from headgate.regular_files import TEMPORARY
+from headgate.tree.git_repository import common_folder, read_regular
+from headgate.tree.globs import Rules, fold_case
+from headgate.tree.paths import ConfinedTree
+
+RESERVED = frozenset({".git", ".headgate"})
+_READABLE = (".headgate/outputs", ".headgate/runs")
+_WRITERS = regex(
+    r"chgrp|chmod|chown|cp|dd|install|ln|mkdir|mktemp|mv|rename|rm|rmdir|rsync|shred|tee|touch|truncate|unlink"
+    r"|unzip"
+)
+_IN_PLACE = frozenset({"sed", "gsed", "perl", "ruby"})
+_FIND_ACTIONS = frozenset({"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"})
+# Some file systems drop these characters from names, so that a name with one of them is `.git` after all.
+_IGNORABLE = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+
+
+class InternalFiles:
+    """No writing below any `.git` or `.headgate`, no reading there but of saved outputs and run logs."""
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        if access.act == "run":
+            return _judge(access.target)
+        name = internal_name(access.target)
+        if name is None:
+            return None
+        if access.act == "write":
+            return Denial(f"{access.target}: tools must not change {name}.")
+        if any(access.target == top or access.target.startswith(top + "/") for top in _READABLE):
+            return None
+        return Denial(f"{access.target}: tools must not read {name}.")
+
+
+def internal_name(path: str) -> str | None:
+    """The component that makes a path internal, in its plain spelling."""
+    if path.isascii():
+        lowered = path.lower()  # every file of every walk comes by here
+        if ".git" not in lowered and ".headgate" not in lowered:
+            return None
+    for part in path.split("/"):
+        plain = fold_case(part).translate(_IGNORABLE)
+        if plain in RESERVED:
+            return plain
+    return None
+
+
+def _judge(text: str) -> Denial | None:
+    """Best effort: commands that plainly write there, by redirection or with a program that writes files."""
+    for command in split_commands(text):
+        if _cleans_ignored_files(command):
+            return Denial("git clean with -x or -X would remove Headgate's own files: leave out that option.")
+        targets = list(command.written)
+        if _changes_files(command):
+            targets += command.arguments
+        for target in targets:
+            # An option's value counts as well: dd of=.git/x
+            name = internal_name(target.rpartition("=")[2])
+            if name is not None:
+                return Denial(f"The command would change {name}, which tools must not change.")
+    return None
+
+
+def _cleans_ignored_files(command: Command) -> bool:
+    words = command.arguments
+    flags = (word for word in words if word.startswith("-") and not word.startswith("--"))
+    return command.program == "git" and "clean" in words and any("x" in flag.lower() for flag in flags)
+
+
+def _changes_files(command: Command) -> bool:
+    program = command.program.rpartition("/")[2]
+    if program in _IN_PLACE:
+        return any(
+            word.startswith("--in-place") or (word.startswith("-") and word[1:2] != "-" and "i" in word[:4])
+            for word in command.arguments
+        )
+    if program == "find":
+        return not _FIND_ACTIONS.isdisjoint(command.arguments)
+    return _WRITERS.fullmatch(program) is not None
+
+
+# Every file of a tree that git would not ignore, in order.
+
+
+MAX_IGNORE_FILE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The rules of one directory, and of those above it."""
+
+    rules: Rules
+    base: int
+    """The length of the directory's path with its slash: rules see what comes behind."""
+    above: "_Level | None"
+
+    def ignores(self, path: str, is_dir: bool) -> bool:
+        level: _Level | None = self
+        while level is not None:
+            verdict = level.rules.verdict(path[level.base :], is_dir=is_dir)
+            if verdict is not None:
+                return verdict
+            level = level.above
+        return False
+
+
+def walk_files(tree: ConfinedTree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
+    """The paths of the regular files below `under` (canonical), sorted; no symlinks.
+
+    A directory that cannot be read is passed over, and so is everything for which `may_read` says no. The
+    tree's layer counts, ignore files included.
+    `under` itself may be ignored: who names a directory means it.
+    """
+    pending: list[tuple[str, _Level | None, bool]] = [(under, _levels_above(tree, under), True)]
+    while pending:
+        path, level, is_dir = pending.pop()
+        if not is_dir:
+            yield path
+            continue
+        try:
+            found, level = _scan(tree, path, level)
+        except OSError:
+            continue  # unreadable, or gone meanwhile: as git does, go on with the rest
+        pending.extend((entry, level, entry_is_dir) for entry, entry_is_dir in found if may_read(entry))
+
+
+def _scan(
+    tree: ConfinedTree, path: str, level: _Level | None
+) -> tuple[list[tuple[str, bool]], _Level | None]:
+    """A directory's entries that are not ignored, last first, and the rules that hold inside."""
+    prefix = path + "/" if path else ""
+    names: dict[str, bool] = {}
+    rules = ""
+    if path not in tree.layer.directories:
+        descriptor = tree.open_directory(path)
+        try:
+            with os.scandir(descriptor) as scan:
+                for entry in scan:
+                    if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
+                        names[entry.name] = entry.is_dir(follow_symlinks=False)
+            if names.get(".gitignore") is False:
+                rules = _read_at(".gitignore", descriptor)
+        finally:
+            os.close(descriptor)
+    for name, kind in tree.layer.children(path).items():
+        if kind == "absent":
+            names.pop(name, None)
+        else:
+            names[name] = kind == "directory"
+    level = _level(_laid_rules(tree, prefix, rules), prefix, level)
+    entries = [
+        (prefix + name, is_dir)
+        for name, is_dir in names.items()
+        if name.lower() not in RESERVED
+        and not name.startswith(TEMPORARY)
+        and not (level is not None and level.ignores(prefix + name, is_dir))
+    ]
+    # With its slash a directory sorts where its files belong, so the whole walk comes out in path order.
+    entries.sort(key=lambda entry: entry[0] + "/" if entry[1] else entry[0], reverse=True)
+    return entries, level
+
+
+def _levels_above(tree: ConfinedTree, under: str) -> _Level | None:
+    level = _level(_read_exclude(tree.root), "", None)
+    parts = under.split("/") if under else []
+    for depth in range(len(parts)):
+        path = "/".join(parts[:depth])
+        prefix = path + "/" if path else ""
+        rules = ""
+        if path not in tree.layer.directories:
+            try:
+                descriptor = tree.open_directory(path)
+            except OSError:
+                return level
+            try:
+                rules = _read_at(".gitignore", descriptor)
+            finally:
+                os.close(descriptor)
+        level = _level(_laid_rules(tree, prefix, rules), prefix, level)
+    return level
+
+
+def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
+    """The text of a directory's ignore file, which may be one that is not on disk."""
+    path = prefix + ".gitignore"
+    kind = tree.layer.kind(path)
+    if kind is None:
+        return on_disk
+    content = tree.layer.content(path)
+    return "" if content is None else content.data[:MAX_IGNORE_FILE].decode("utf-8", "surrogateescape")
+
+
+def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:
+    rules = Rules(text.removeprefix("\ufeff").split("\n"))
+    return _Level(rules, len(prefix), above) if rules else above
+
+
+def _read_at(name: str, directory: int) -> str:
+    """A small text file; nothing where there is none or it cannot be read, as in git."""
+    try:
+        if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+            return ""
+    except OSError:
+        return ""
+    return read_regular(name, MAX_IGNORE_FILE, directory).decode("utf-8", "surrogateescape")
+
+
+def _read_exclude(root: Path) -> str:
+    """`info/exclude` of the repository, found through the `.git` file of a worktree or submodule as well."""
+    return _read(common_folder(root) / "info" / "exclude")
+
+
+def is_ignored_now(tree: ConfinedTree, path: str) -> bool:
+    """Whether the ignore files as they are now ignore a directory, or all that is in it."""
+    within = f"{path}/any name"
+    return any(
+        level is not None and level.ignores(what, what == path)
+        for what in (path, within)
+        for level in [_levels_above(tree, what)]
+    )
+
+
+# Which paths git ignored at one moment: the ignore files are read once, and new ones change nothing.
+
+
+class IgnoredPaths:
+    """Answers for any path, whether it exists or not. A repository's own files count, a user's do not.
+
+    `recorded` has the ignore files of an earlier moment, by their folders. `of_user` is a user's own file.
+    """
+
+    def __init__(self, repo: Path, *, recorded: Mapping[str, str] | None = None, of_user: str = "") -> None:
+        exclude = _read_exclude(repo)
+        self._exclude = Rules([*of_user.split("\n"), *exclude.split("\n")])
+        self._rules = {folder: Rules(text.split("\n")) for folder, text in (recorded or {}).items()}
+        self._ignored_directory = lru_cache(maxsize=65536)(self._judge_directory)
+        if recorded is not None:
+            return
+        for place, directories, files in os.walk(repo):
+            base = "" if place == str(repo) else Path(place).relative_to(repo).as_posix()
+            prefix = f"{base}/" if base else ""
+            if ".gitignore" in files:
+                self._rules[base] = Rules(_read(Path(place, ".gitignore")).split("\n"))
+            directories[:] = [
+                name
+                for name in directories
+                if name.lower() not in RESERVED and not self.directory(prefix + name)
+            ]
+
+    def file(self, path: str) -> bool:
+        """Whether a file of this path is ignored, by itself or with a directory above it."""
+        parent = path.rpartition("/")[0]
+        return (bool(parent) and self.directory(parent)) or self._judge(path, is_dir=False)
+
+    def directory(self, path: str) -> bool:
+        """Whether a directory, and with it all that is below, is ignored."""
+        return self._ignored_directory(path)
+
+    def _judge_directory(self, path: str) -> bool:
+        parts = path.split("/")
+        return any(self._judge("/".join(parts[:depth]), is_dir=True) for depth in range(1, len(parts) + 1))
+
+    def _judge(self, path: str, *, is_dir: bool) -> bool:
+        base = path
+        while base:
+            base = base.rpartition("/")[0]
+            rules = self._rules.get(base)
+            verdict = rules.verdict(path[len(base) + 1 if base else 0 :], is_dir=is_dir) if rules else None
+            if verdict is not None:
+                return verdict
+        return bool(self._exclude.verdict(path, is_dir=is_dir))
+
+
+def _read(path: Path) -> str:
+    """Nothing for an ignore file that cannot be read, as in git."""
+    return read_regular(path, MAX_IGNORE_FILE).decode("utf-8", "surrogateescape").removeprefix("\ufeff")

@@ -1,0 +1,301 @@
+"""Snapshots: what the working tree holds, as git trees in an object folder of our own.
+
+The files are listed and hashed here and not by git, so that no attribute, setting, index or filter decides
+what counts as changed. What is ignored is decided once, when a task begins: an ignore file or a repository
+that a command makes later hides nothing. The user's index, refs and objects are not touched.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+
+from headgate.core import show_path
+from headgate.tree.git_repository import (
+    GitFailed,
+    common_folder,
+    git,
+    read_regular,
+    run_git,
+    safe_folder,
+)
+from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
+from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, object_name
+from headgate.tree.paths import ConfinedTree
+from headgate.tree.tree_walk import Known, SnapshotRules, TreeWalk
+from headgate.tree.workspace import ancestors
+
+_MOST_REMEMBERED = 8
+_MOST_COMPARED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A path in two trees: its mode and its blob in each, None where it is not there."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+
+    @classmethod
+    def of(cls, row: bytes, path: str) -> "Difference":
+        """From a line such as `:100644 100755 OLD NEW M`."""
+        old_mode, new_mode, old, new = row.decode()[1:].split()[:4]
+        before = (old_mode, old) if old.strip("0") else None
+        return cls(path, before, (new_mode, new) if new.strip("0") else None)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an ordinary file wherever it is there."""
+        return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
+
+
+class Snapshots:
+    """Trees of a repository: untracked files included, ignored ones not, of hidden and large ones a mark.
+
+    One at a time: a cancelled task may ask again while one is still taken. Only the holder of the
+    repository's lock may take one; who only reads takes them `apart`.
+    """
+
+    def __init__(
+        self, repo: Path, hidden: Callable[[str], bool] = lambda path: False, kept: Path | None = None
+    ) -> None:
+        """`kept` is the folder of objects that a worktree shares; by default the repository has its own."""
+        self.repo = repo
+        self._shared = kept or safe_folder(repo) / "objects"
+        self._hidden = hidden
+        self.marked: frozenset[str] = frozenset()
+        """The files of the last snapshot that are hidden or too large for it: it has only a mark for each."""
+        self.changed_within: tuple[str, ...] = ()
+        """The files of submodules that differ from those at the first snapshot; no tree has them."""
+        self.stripped: set[str] = set()
+        """The files that lost their setuid or setgid bit since the first snapshot."""
+        self.files_seen: Callable[[], int] = lambda: 0
+        """How many files the latest snapshot has, or has found so far."""
+        self._strips = True
+        self._within: dict[str, Entry] | None = None
+        self._one_at_a_time = Lock()
+        self._folder = self._shared
+        self._files = ConfinedTree(repo)
+        self._first_tree = ""
+        self._start: SnapshotRules | None = None
+        self._existing: set[str] = set()
+        self._known: Known = {}
+        self._trees: dict[str, dict[str, Entry]] = {}
+        self._compared: dict[tuple[str, ...], bytes] = {}
+
+    @classmethod
+    @contextmanager
+    def apart(
+        cls, repo: Path, hidden: Callable[[str], bool] = lambda path: False, kept: Path | None = None
+    ) -> "Iterator[Snapshots]":
+        """Snapshots for a process beside the one that works: all that they write is gone with the block."""
+        with TemporaryDirectory(prefix="headgate-") as folder:
+            snapshots = cls(repo, hidden, kept)
+            snapshots._folder, snapshots._strips = Path(folder), False
+            yield snapshots
+
+    def go_on_from(self, tree: str) -> None:
+        """Takes what is ignored, and what is another repository, from the tree of a task's start."""
+        self._first_tree = tree
+
+    def take(self) -> str:
+        """Records the working tree as it is and returns the tree's name."""
+        with self._one_at_a_time:
+            is_first = self._start is None and not self._first_tree
+            start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
+            walk = TreeWalk(
+                self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first,
+                self._strips,
+            )  # fmt: skip
+            self.files_seen = lambda: walk.count
+            entries = walk.run()
+            self.stripped |= walk.stripped
+            self._start, self._known, self.marked = start, walk.known, frozenset(walk.marked)
+            self._within = walk.within if self._within is None else self._within
+            self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
+            for tree, known in self._trees.items():
+                if known == entries:
+                    return tree
+            return self._remember(entries)
+
+    def _store(self, data: bytes) -> str:
+        name = object_name("blob", data, self.objects.length)
+        return name if name in self._existing else self.objects.write("blob", data)
+
+    def _begin(self) -> SnapshotRules:
+        rows = [row.partition(b"\t") for row in git(self.repo, "ls-files", "-s", "-z").split(b"\0") if row]
+        tracked = {os.fsdecode(path): entry.decode().split()[:2] for entry, _, path in rows}
+        # What the repository has need not be stored again.
+        self._existing = self.objects.find(name for mode, name in tracked.values() if mode != NESTED)
+        ignored = IgnoredPaths(self.repo, of_user=_ignored_by_user(self.repo))
+        files = (path for path, (mode, _) in tracked.items() if mode != NESTED)
+        return SnapshotRules(ignored, files, (path for path, (mode, _) in tracked.items() if mode == NESTED))
+
+    def _recall(self, tree: str) -> SnapshotRules:
+        entries = self.entries(tree)
+        recorded = {
+            path.rpartition("/")[0]: name
+            for path, (mode, name) in entries.items()
+            if path.rpartition("/")[2] == ".gitignore" and mode.startswith("100")
+        }
+        contents = self.contents(recorded.values())
+        texts = {
+            folder: contents[name][:MAX_IGNORE_FILE].decode("utf-8", "surrogateescape")
+            for folder, name in recorded.items()
+            if name in contents
+        }
+        self._existing = {name for mode, name in entries.values() if mode != NESTED}
+        ignored = IgnoredPaths(self.repo, recorded=texts, of_user=_ignored_by_user(self.repo))
+        nested = [path for path, (mode, _) in entries.items() if mode == NESTED]
+        return SnapshotRules(ignored, (path for path, (mode, _) in entries.items() if mode != NESTED), nested)
+
+    def _remember(self, entries: dict[str, Entry]) -> str:
+        tree = self.objects.write_tree(entries)
+        self.objects.flush()
+        self._trees[tree] = entries
+        while len(self._trees) > _MOST_REMEMBERED:
+            del self._trees[next(iter(self._trees))]
+        return tree
+
+    def entries(self, tree: str) -> dict[str, Entry]:
+        """Every path in a tree, with its mode and object."""
+        if tree not in self._trees:
+            self._trees[tree] = self.objects.read_tree(tree)
+        return self._trees[tree]
+
+    def tree_with(self, tree: str, files: Mapping[str, tuple[bytes, int] | None]) -> str:
+        """The name of a tree: another one with these files, given as content and mode, or None for none.
+
+        A tree has either a folder of one name, or a file or another repository: what is in the way of these
+        files is left out.
+        """
+        entries = dict(self.entries(tree))
+        for path, given in files.items():
+            entries.pop(path, None)
+            for folder in ancestors(path):
+                if given is not None or entries.get(folder, ("",))[0] == NESTED:
+                    entries.pop(folder, None)
+            if given is not None:
+                mode = "100755" if given[1] & 0o100 else "100644"
+                entries[path] = (mode, self.objects.write("blob", given[0]))
+        return self._remember(entries)
+
+    def name_of(self, data: bytes) -> str:
+        """git's name of a file's content."""
+        return object_name("blob", data, self.objects.length)
+
+    def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
+        """The name of a tree with these entries. `contents` are those of files that are new to it."""
+        for data in contents:
+            self.objects.write("blob", data)
+        return self._remember(dict(entries))
+
+    def without_marks(self, before: str, tree: str) -> str:
+        """A tree with the files that have only a mark as another tree has them."""
+        old, entries = self.entries(before), dict(self.entries(tree))
+        for path in self.marked:
+            entries.pop(path, None)
+            if path in old:
+                entries[path] = old[path]
+        return tree if entries == self.entries(tree) else self._remember(entries)
+
+    def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The paths in a tree: of files and links, and of repositories within the repository."""
+        entries = sorted(self.entries(tree).items(), key=lambda item: os.fsencode(item[0]))
+        nested = tuple(path for path, (mode, _) in entries if mode == NESTED)
+        return tuple(path for path, (mode, _) in entries if mode != NESTED), nested
+
+    def changed_files(self, before: str, after: str) -> tuple[str, ...]:
+        """Paths that differ between two trees."""
+        return tuple(one.path for one in self.differences(before, after))
+
+    def new_files(self, before: str, after: str) -> tuple[str, ...]:
+        """Paths that only the second tree has."""
+        return tuple(one.path for one in self.differences(before, after) if one.before is None)
+
+    def differences(self, before: str, after: str) -> tuple[Difference, ...]:
+        """Every path that differs between two trees, with what it is in each of them."""
+        if before == after:
+            return ()
+        old, new = self.entries(before), self.entries(after)
+        paths = {path for path, _ in old.items() ^ new.items()}
+        return tuple(
+            Difference(path, old.get(path), new.get(path)) for path in sorted(paths, key=os.fsencode)
+        )
+
+    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """The contents of blobs, by their names; those that are gone are left out."""
+        return self.objects.read(blobs)
+
+    def diff(self, before: str, after: str) -> str:
+        """A git-style unified diff between two trees."""
+        flags = ("--patch", "--no-color", "-M")
+        return self.compare(before, after, *flags).decode("utf-8", "surrogateescape")
+
+    def diffstat(self, before: str, after: str) -> tuple[str, ...]:
+        """One line for each file that differs: the lines added and removed."""
+        out = self.compare(before, after, "-z", "--no-renames", "--numstat")
+        rows = [os.fsdecode(row).split("\t", 2) for row in out.split(b"\0") if row]
+        return tuple(
+            f"{show_path(path)}: {'binary' if added == '-' else f'+{added} -{removed}'}"
+            for added, removed, path in rows
+        )
+
+    def compare(self, before: str, after: str, *flags: str) -> bytes:
+        """What `git diff-tree` prints of two trees. git gets only what differs, with contents checked.
+
+        What was asked last is remembered: checks, models and people ask for the same diff.
+        """
+        asked = (before, after, *flags)
+        if asked not in self._compared:
+            self._compared[asked] = self._compare(self.differences(before, after), flags)
+            while len(self._compared) > _MOST_COMPARED:
+                del self._compared[next(iter(self._compared))]
+        return self._compared[asked]
+
+    def patch(self, found: Sequence[Difference], *flags: str) -> bytes:
+        """What `git diff-tree` prints of these differences alone."""
+        return self._compare(found, flags)
+
+    def _compare(self, found: Sequence[Difference], flags: Sequence[str]) -> bytes:
+        if not found:
+            return b""
+        sides = [side for one in found for side in (one.before, one.after) if side and side[0] != NESTED]
+        contents = self.contents(name for _, name in sides)
+        for _, name in sides:
+            if name not in contents:
+                raise GitFailed(f"The git object {name} is gone, which a diff needs: fetch it again.")
+        with TemporaryDirectory(prefix="headgate-") as folder:
+            objects = ObjectFolder(Path(folder), (), sha256=self.objects.sha256)
+            for data in contents.values():
+                objects.write("blob", data)
+            old = objects.write_tree({one.path: one.before for one in found if one.before})
+            new = objects.write_tree({one.path: one.after for one in found if one.after})
+            objects.flush(durably=False)
+            with objects.detached() as place:
+                return place.git("diff-tree", "-r", "--no-ext-diff", "--no-textconv", *flags, old, new)
+
+    @cached_property
+    def objects(self) -> ObjectFolder:
+        """Our own objects, and where others are: the shared ones, and the repository's."""
+        if self._first_tree:
+            sha256 = len(self._first_tree) == SHA256_LENGTH
+        else:
+            sha256 = git(self.repo, "rev-parse", "--show-object-format").strip() == b"sha256"
+        own, shared = common_folder(self.repo) / "objects", self._shared
+        if shared == self._folder:
+            return ObjectFolder(shared, [own], sha256=sha256, own=2)
+        return ObjectFolder(self._folder, [own, shared], sha256=sha256)
+
+
+def _ignored_by_user(repo: Path) -> str:
+    """The user's own ignore file, for all repositories."""
+    done = run_git(repo, "config", "--global", "--includes", "--type=path", "core.excludesFile")
+    default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
+    path = repo / os.fsdecode(done.stdout).rstrip("\n") if done.stdout else default
+    return read_regular(path, MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")

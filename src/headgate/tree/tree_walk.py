@@ -1,0 +1,259 @@
+"""The files of the working tree that belong to a snapshot, read without git."""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headgate.core import OWN_FOLDER, show_path
+from headgate.file_stamps import Stamp, is_settled, stamp_of
+from headgate.reading import word_set
+from headgate.tree.git_repository import GitFailed, common_folder, git_folder, read_regular
+from headgate.tree.ignore import IgnoredPaths, is_ignored_now
+from headgate.tree.objects import NESTED, Entry, object_name
+from headgate.tree.paths import ConfinedTree, is_too_deep
+from headgate.tree.workspace import ancestors
+
+LARGE = 20_000_000
+_LINK = "120000"
+_PRIVILEGES = stat.S_ISUID | stat.S_ISGID
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_READ_TRIES = 3
+_MOST_PACKED_REFS = 50_000_000
+# Folders of what tools install, build or cache. They may be ignored from the moment they are made.
+_MADE_BY_TOOLS = word_set(
+    """
+    node_modules bower_components .venv venv .tox .nox .eggs .yarn .gradle .next .nuxt .turbo .dart_tool
+    .stack-work target build dist out obj _build coverage htmlcov dist-newstyle
+    __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis
+    """
+)
+
+Known = dict[str, tuple[Stamp, Entry]]
+"""What was read of files before, each with the status that it had."""
+
+_WITHIN = "\0"
+"""Before the paths of files in submodules: what was only hashed is not stored."""
+
+
+class SnapshotRules:
+    """What decides which files belong to a snapshot, as it was when the task began."""
+
+    def __init__(self, ignored: IgnoredPaths, tracked: Iterable[str], nested: Iterable[str]) -> None:
+        self.ignored = ignored
+        self.tracked = frozenset(tracked)
+        self.leading = frozenset(folder for path in self.tracked for folder in ancestors(path))
+        self.submodules = frozenset(nested)
+        self.nested = set(self.submodules)
+        self.privileged: set[str] = set()
+        """The files that ran with the rights of their owner or group when the task began."""
+
+
+class TreeWalk:
+    """One walk through the working tree. Each folder is opened without following a link, as are files."""
+
+    def __init__(
+        self,
+        tree: ConfinedTree,
+        rules: SnapshotRules,
+        known: Known,
+        store: Callable[[bytes], str],
+        hidden: Callable[[str], bool],
+        name_length: int,
+        is_first: bool,
+        strips: bool,
+    ) -> None:
+        self._tree, self._rules, self._before, self._store = tree, rules, known, store
+        self._hidden = hidden
+        self._name_length, self._is_first, self._strips = name_length, is_first, strips
+        self._now = time.time_ns()
+        self._found: dict[str, Entry] = {}
+        self.known: Known = {}
+        self.marked: set[str] = set()
+        """The files of which only a mark is kept: it changes when they do."""
+        self.within: dict[str, Entry] = {}
+        """The files of submodules: a git tree has only their commits."""
+        self.stripped: set[str] = set()
+        """The files that would have run with the rights of their owner or group for whoever starts them."""
+
+    @property
+    def count(self) -> int:
+        """How many paths it has found so far."""
+        return len(self._found)
+
+    def run(self) -> dict[str, Entry]:
+        """Every path that belongs to a snapshot."""
+        with _leaving_out_what_is_gone():
+            self._walk(self._tree.open_directory(""), "", is_ignored=False, is_within=False)
+        return self._found
+
+    def _walk(self, descriptor: int, folder: str, *, is_ignored: bool, is_within: bool) -> None:
+        """Walks an open folder, and closes it."""
+        if is_too_deep(folder):
+            os.close(descriptor)
+            raise GitFailed(
+                f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
+                "the outermost to .gitignore."
+            )
+        try:
+            for path, name, ignored, within in [*self._list(descriptor, folder, is_ignored, is_within)]:
+                with _leaving_out_what_is_gone():
+                    below = os.open(name, _LIST, dir_fd=descriptor)
+                    self._walk(below, path, is_ignored=ignored, is_within=within)
+        finally:
+            os.close(descriptor)
+
+    def _list(
+        self, descriptor: int, folder: str, is_ignored: bool, is_within: bool
+    ) -> Iterator[tuple[str, str, bool, bool]]:
+        """Takes note of a folder's files; the folders in it that are to be walked."""
+        prefix = f"{folder}/" if folder else ""
+        known_to, all_known = self._before.get, self.known
+        found = self.within if is_within else self._found
+        marker = _WITHIN if is_within else ""
+        with os.scandir(descriptor) as scan:
+            for entry in scan:
+                path = prefix + entry.name
+                # Nearly all files are as they were. What follows decides about the others.
+                if (known := known_to(marker + path)) is not None:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # gone: that is a change
+                    if known[0] == stamp_of(status):
+                        all_known[marker + path], found[path] = known, known[1]
+                        continue
+                if entry.name == ".git" or path == OWN_FOLDER:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    ignored = is_ignored or self._ignores(path, entry.name)
+                    if ignored and path not in self._rules.leading and path not in self._rules.submodules:
+                        continue
+                    is_nested = not is_within and self._note_repository(path)
+                    if not is_nested or path in self._rules.submodules:
+                        yield path, entry.name, ignored, is_within or is_nested
+                elif path in self._rules.tracked or not (is_ignored or self._ignores_file(path)):
+                    self._note_file(descriptor, path, entry.name, is_within)
+
+    def _ignores(self, path: str, name: str) -> bool:
+        if self._rules.ignored.directory(path):
+            return True
+        if self._is_first or name not in _MADE_BY_TOOLS or path in self._rules.leading:
+            return False
+        return is_ignored_now(self._tree, path)
+
+    def _ignores_file(self, path: str) -> bool:
+        return path not in self._before and self._rules.ignored.file(path)
+
+    def _note_repository(self, path: str) -> bool:
+        """Notes the commit of a repository within the repository; False for any other folder."""
+        if path in self._rules.leading or not (self._is_first or path in self._rules.nested):
+            return False
+        place = self._tree.root / path
+        if not os.path.lexists(place / ".git"):
+            if path not in self._rules.nested or any(place.iterdir()):
+                return False
+        elif not _is_repository(place):
+            return False
+        self._rules.nested.add(path)
+        self._found[path] = (NESTED, _commit_of(place, self._name_length))
+        return True
+
+    def _note_file(self, directory: int, path: str, name: str, is_within: bool) -> None:
+        found, store = (self.within, self._name) if is_within else (self._found, self._store)
+        key = f"{_WITHIN}{path}" if is_within else path
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES:
+                status = self._strip(directory, name, path, status)
+            if stat.S_ISLNK(status.st_mode):
+                target = os.fsencode(os.readlink(name, dir_fd=directory))
+                entry, stamp = (_LINK, store(target)), stamp_of(status)
+            elif stat.S_ISREG(status.st_mode):
+                entry, stamp = self._read(directory, name, store, is_hidden=self._hidden(path))
+            else:
+                return
+        except OSError:
+            return  # gone, or made unreadable: that is a change
+        found[path] = entry
+        if entry[0] == NESTED:
+            self.marked.add(path)
+        elif is_settled(stamp, self._now):
+            self.known[key] = (stamp, entry)
+
+    def _strip(self, directory: int, name: str, path: str, status: os.stat_result) -> os.stat_result:
+        """Takes the setuid and setgid bits from a file that got them during the task."""
+        if self._is_first:
+            self._rules.privileged.add(path)
+        if not self._strips or path in self._rules.privileged:
+            return status
+        os.chmod(name, stat.S_IMODE(status.st_mode) & ~_PRIVILEGES, dir_fd=directory)
+        self.stripped.add(path)
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+    def _name(self, data: bytes) -> str:
+        return object_name("blob", data, self._name_length)
+
+    def _read(
+        self, directory: int, name: str, store: Callable[[bytes], str], *, is_hidden: bool
+    ) -> tuple[Entry, Stamp]:
+        with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
+            for _ in range(_READ_TRIES):  # somebody may be writing it just now
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise OSError(errno.EINVAL, "no regular file", name)
+                file.seek(0)
+                is_marked = is_hidden or status.st_size > LARGE
+                data = b"" if is_marked else file.read(status.st_size + 1)
+                if stamp_of(os.fstat(file.fileno())) == stamp_of(status):
+                    break
+        if is_marked:
+            mark = repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
+            return (NESTED, self._name(mark)), stamp_of(status)
+        mode = "100755" if status.st_mode & 0o100 else "100644"
+        return (mode, store(data)), stamp_of(status)
+
+
+@contextmanager
+def _leaving_out_what_is_gone() -> Iterator[None]:
+    """A folder that is gone, or made unreadable: what was in it counts as gone."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise GitFailed(
+                "Too many files are open at once to look at the tree: raise ulimit -n."
+            ) from error
+
+
+# Repositories within the repository: git is not asked, because it would read their settings.
+
+
+def _is_repository(folder: Path) -> bool:
+    return (folder / ".git").is_file() or (folder / ".git" / "HEAD").is_file()
+
+
+def _commit_of(folder: Path, length: int) -> str:
+    """The commit that is checked out; a fixed name if there is none."""
+    own, shared = git_folder(folder), common_folder(folder)
+    head = os.fsdecode(read_regular(own / "HEAD", 4096)).strip()
+    for _ in range(5):  # a branch may be the name of another one
+        if not head.startswith("ref:"):
+            break
+        name = head.removeprefix("ref:").strip()
+        loose = read_regular(own / name, 4096) or read_regular(shared / name, 4096)
+        head = os.fsdecode(loose).strip() or _packed(shared, name)
+    is_name = len(head) == length and not head.strip("0123456789abcdef")
+    return head if is_name else "1" * length
+
+
+def _packed(folder: Path, name: str) -> str:
+    for line in read_regular(folder / "packed-refs", _MOST_PACKED_REFS).splitlines():
+        commit, _, ref = line.partition(b" ")
+        if os.fsdecode(ref) == name:
+            return commit.decode("ascii", "replace")
+    return ""

@@ -1,0 +1,270 @@
+"""Damaged stores, damaged for real: set aside as they are, a new one is started, no traceback."""
+
+import asyncio
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.core import MessageAdded, Task
+from headgate.errors import StoreError
+from headgate.log import Draft, Store
+
+PAGE = 8192
+TASKS = [f"t{number}" for number in range(1, 31)]
+ADDED = "added after the damage"
+
+
+def add(store: Store, text: str) -> str:
+    return store.add_task(lambda task_id: Task(id=task_id, text=text, goal="g"), created=1.5).id
+
+
+async def fill(store: Store) -> None:
+    """Tasks with enough text and events for trees of several levels."""
+    for number, task in enumerate(TASKS):
+        assert add(store, f"task {number} " * 200) == task
+        for turn in range(8):
+            body = MessageAdded(role="user", slug=f"s{turn}")
+            await store.append(task, [Draft("work", turn, 2.5, body, f"said {turn} " * 90)])
+
+
+@cache
+def make_sound() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="headgate-sound-") as folder:
+        path = Path(folder) / "headgate.db"
+        store = Store(path)
+        asyncio.run(fill(store))
+        store.close()
+        assert list(path.parent.glob("*-wal")) == []
+        return path.read_bytes()
+
+
+@pytest.fixture
+def sound() -> bytes:
+    return make_sound()
+
+
+def read_all(store: Store) -> list[str]:
+    """Reads everything that anybody reads; returns the tasks' ids."""
+    for look in (store.head, store.running, store.latest, store.events):
+        look()
+    tasks = [row.task.id for row in store.tasks()]
+    for task in tasks:
+        store.task(task)
+        store.events(task)
+        store.contents(task)
+        store.count_ahead(task)
+        store.is_cancelled(task)
+    return tasks
+
+
+def set_aside(path: Path) -> list[Path]:
+    found = path.parent.glob("headgate.db.damaged-*")
+    return sorted(file for file in found if not file.name.endswith(("-wal", "-shm")))
+
+
+def check(damaged: bytes, folder: Path) -> str:
+    """What comes of a damaged store: it is `sound` enough to work, `set aside`, or `not understood`.
+
+    The first start may meet the damage in the middle of its work; the one after it sets the file aside.
+    """
+    path = folder / "headgate.db"
+    path.write_bytes(damaged)
+    said: list[str] = []
+    for _ in range(3):
+        try:
+            store = Store(path)
+        except StoreError as error:
+            said.append(str(error))
+            continue
+        said += store.notes
+        try:
+            before = read_all(store)
+            add(store, ADDED)
+        except StoreError as error:
+            said.append(str(error))
+            continue
+        finally:
+            store.close()
+        break
+    else:
+        # Well-formed and still not understood; a newer Headgate might have written it. Nothing is touched.
+        assert "upgrade it, or move the file aside" in said[-1]
+        return "not understood"
+    aside = set_aside(path)
+    assert not list(folder.glob("*.check"))
+    if not aside:
+        assert set(before) <= set(TASKS)
+        return "sound"
+    assert [file.read_bytes() for file in aside] == [damaged] or said[0].startswith(str(path))
+    assert f"moved aside as {aside[0].name}" in said[-1]
+    assert before == []
+    return "set aside"
+
+
+def test_each_page_zeroed_in_turn(sound: bytes, tmp_path: Path) -> None:
+    results = []
+    for page in range(len(sound) // PAGE):
+        damaged = bytearray(sound)
+        damaged[page * PAGE : page * PAGE + PAGE] = bytes(PAGE)
+        folder = tmp_path / str(page)
+        folder.mkdir()
+        results.append(check(bytes(damaged), folder))
+    assert results[0] == "set aside"
+    assert results.count("set aside") > len(results) // 2
+
+
+@pytest.mark.parametrize("size", [1, 99, 100, PAGE - 1, PAGE, 3 * PAGE + 5, 20 * PAGE, -1])
+def test_each_place_of_truncation(sound: bytes, tmp_path: Path, size: int) -> None:
+    assert check(sound[:size], tmp_path) == "set aside"
+
+
+@st.composite
+def damages(draw: st.DrawFn) -> Callable[[bytes], bytes]:
+    seed, kinds = (
+        draw(st.integers(0, 2**32)),
+        draw(st.lists(st.sampled_from("fzgtcp"), min_size=1, max_size=4)),
+    )
+
+    def damage(data: bytes) -> bytes:
+        choose, new = random.Random(seed), bytearray(data)
+        for kind in kinds:
+            place = choose.randrange(len(new))
+            page = place // PAGE * PAGE
+            match kind:
+                case "f":
+                    new[place] ^= 1 << choose.randrange(8)
+                case "z":
+                    new[page : page + PAGE] = bytes(len(new[page : page + PAGE]))
+                case "g":
+                    length = choose.choice((4, 512, 4096))
+                    new[place : place + length] = choose.randbytes(len(new[place : place + length]))
+                case "t":
+                    del new[max(place, PAGE) :]
+                case "c":  # the beginning of a page, where what it is and what it holds is written
+                    new[page + choose.randrange(12) if page + 12 < len(new) else place] = choose.randrange(
+                        256
+                    )
+                case "p":
+                    new[page : page + PAGE] = data[PAGE * 4 : PAGE * 4 + len(new[page : page + PAGE])]
+        return bytes(new)
+
+    return damage
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(damage=damages())
+def test_no_damage_ends_in_a_traceback(damage: Callable[[bytes], bytes]) -> None:
+    with tempfile.TemporaryDirectory(prefix="headgate-damage-") as folder:
+        check(damage(make_sound()), Path(folder))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"this is not a database, whatever its name says" * 100,
+        b"SQLite format 3\0" + b"\xff" * 5000,
+        b"\0" * 3 * PAGE,
+        b"x",
+    ],
+)
+def test_what_never_was_a_store_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "headgate.db"
+    path.write_bytes(content)
+    store = Store(path)
+    [aside] = set_aside(path)
+    assert aside.read_bytes() == content
+    assert store.notes == (
+        f"{path} was damaged and was moved aside as {aside.name}. A new one was started; the tasks in the old"
+        f" one are not in it. To read them: sqlite3 {aside} .recover | sqlite3 recovered.db",
+    )
+    assert store.tasks() == []
+    store.close()
+    again = Store(path)
+    assert again.notes == ()
+    again.close()
+
+
+def test_damage_met_while_working_is_named_and_set_aside_at_the_next_start(
+    sound: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "headgate.db"
+    data = bytearray(sound)
+    data[len(data) // 2 :] = b"\xff" * (len(data) - len(data) // 2)
+    path.write_bytes(data)
+    store = Store(path)
+    assert store.notes == ()  # opening does not read the whole file
+    with pytest.raises(
+        StoreError, match=r"is damaged \(.*\): run again to move it aside and start a new one"
+    ):
+        read_all(store)
+    with pytest.raises(StoreError, match="other Headgate processes are using it"):
+        Store(path)
+    assert (path.read_bytes(), set_aside(path)) == (bytes(data), [])
+    store.close()
+    new = Store(path)
+    assert [file.read_bytes() for file in set_aside(path)] == [bytes(data)]
+    assert (len(new.notes), read_all(new)) == (1, [])
+    new.close()
+
+
+def test_a_false_alarm_changes_nothing(sound: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "headgate.db"
+    path.write_bytes(sound)
+    path.with_name("headgate.db.check").touch()
+    store = Store(path)
+    assert (store.notes, sorted(read_all(store))) == ((), sorted(TASKS))
+    assert not path.with_name("headgate.db.check").exists()
+    store.close()
+    assert set_aside(path) == []
+
+
+def test_ids_go_on_after_those_in_the_reports(tmp_path: Path) -> None:
+    (tmp_path / "task_reports.jsonl").write_text('{"task_id":"t41","x":1}\n{"task_id":"t7"}\n')
+    store = Store(tmp_path / "headgate.db")
+    assert [add(store, "x"), add(store, "y")] == ["t42", "t43"]
+    store.close()
+
+
+def test_a_log_whose_file_was_moved_before_a_crash_is_set_aside_as_well(sound: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "headgate.db"
+    path.with_name("headgate.db-wal").write_bytes(b"log")
+    store = Store(path)
+    assert (len(store.notes), read_all(store)) == (1, [])
+    store.close()
+    [log] = tmp_path.glob("headgate.db.damaged-*-wal")
+    assert log.read_bytes() == b"log"
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from headgate.log.store import Store
+store = Store(Path(sys.argv[1]))
+print(len(store.tasks()), bool(store.notes), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_several_processes_one_sets_it_aside_and_all_go_on(sound: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "headgate.db"
+    path.write_bytes(b"\xff" * 200 + sound[200:])
+    command = [sys.executable, "-c", OPEN, str(path)]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    lines = []
+    for process in processes:
+        assert process.stdout is not None
+        lines.append(process.stdout.readline().split())
+    for process in processes:
+        process.communicate("")
+    assert sorted(lines) == [["0", "False"], ["0", "False"], ["0", "True"]]
+    assert len(set_aside(path)) == 1
