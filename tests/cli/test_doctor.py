@@ -273,7 +273,7 @@ async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(r
 
 
 async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:
-    server = Server(events=(delta(content=f"{number} ") for number in count()))
+    server = Server(events=(delta(content="" if number else "On") for number in count()))
     found = await ask(repo, server, patience=Patience(total=0.3))
     assert outline(found, "reply") == [("fail", "environment")]
     assert found["reply"].detail == "the model did not finish in 0.3 s"
