@@ -21,6 +21,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
+	$(BIN)/python scripts/measure_code.py --limits
 
 # Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything. And each
 # worker of pytest would rewrite all modules of tests, at the same time as the others.
