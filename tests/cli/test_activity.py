@@ -24,7 +24,7 @@ class Clock:
         return self.at
 
 
-def started(*bodies: ev.AnyBody) -> State:
+def started(*bodies: ev.Body) -> State:
     stage = ev.StageStarted(
         stage="explore", title="EXPLORE", attempt=1, reason="next", tools=("ls",), turns=20
     )
@@ -34,7 +34,7 @@ def started(*bodies: ev.AnyBody) -> State:
     )
 
 
-def at(body: ev.AnyBody) -> ev.Event:
+def at(body: ev.Body) -> ev.Event:
     return ev.Event(seq=9, task="t1", path="explore", turn=1, at=9.0, body=body)
 
 

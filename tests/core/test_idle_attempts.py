@@ -2,10 +2,10 @@
 
 import pytest
 
-from headgate.core import AnyBody, Event, Note, StageEnded, StageStarted, fold
+from headgate.core import Body, Event, Note, StageEnded, StageStarted, fold
 
 
-def attempt(stage: str, tools: tuple[str, ...]) -> list[AnyBody]:
+def attempt(stage: str, tools: tuple[str, ...]) -> list[Body]:
     started = StageStarted(stage=stage, title=stage, attempt=1, reason="next", tools=tools, turns=1)
     return [started, StageEnded(stage=stage, ending="skipped", reason="max_turns", note=Note())]
 

@@ -23,7 +23,7 @@ STARTED = ev.TaskStarted(
 REVISED = ev.StageStarted(stage="work", title="WORK", attempt=2, reason="review", tools=(), turns=5)
 
 
-def lines(*bodies: ev.AnyBody, tries_again: str = "", every: float = 1.0) -> list[tuple[float, str]]:
+def lines(*bodies: ev.Body, tries_again: str = "", every: float = 1.0) -> list[tuple[float, str]]:
     """The milestones, each with how long the task had been worked on; one event every so many seconds."""
     state, told = State(), []
     for number, body in enumerate(bodies):
@@ -98,7 +98,7 @@ def test_a_new_try_says_of_what() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_proposal_s_waiting_is_no_work(body: ev.AnyBody, line: str) -> None:
+def test_a_proposal_s_waiting_is_no_work(body: ev.Body, line: str) -> None:
     proposed = ev.ProposalMade(before="", after="", summary="", files_changed=())
     resumed = ev.TaskResumed()
     assert lines(STARTED, resumed, proposed, body, every=3600.0)[2:] == [
@@ -133,7 +133,7 @@ def test_whole_answers() -> None:
 def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
     state = State()
     started = ev.StageStarted(stage="work", title="WORK", attempt=1, reason="next", tools=(), turns=5)
-    story: list[tuple[str, float, ev.AnyBody]] = [
+    story: list[tuple[str, float, ev.Body]] = [
         ("", 0.0, STARTED),
         ("work", 1.0, started),
         ("work", 4.0, ev.StopAsked()),
@@ -268,7 +268,7 @@ def test_what_a_server_could_not_do_is_told_once() -> None:
 def called(name: str, target: str, category: Any = "read", **finished: Any) -> list[str]:
     """The lines of one call."""
     calls = CallLines()
-    bodies: list[ev.AnyBody] = [
+    bodies: list[ev.Body] = [
         ev.ToolStarted(call="c", name=name, category=category, target=target),
         ev.ToolFinished(call="c", name=name, category=category, **{"ok": True, **finished}),
     ]

@@ -5,12 +5,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import AnyBody, Event, Note, ReplyReceived, StageEnded, StageStarted, State, ToolFinished
+from headgate.core import Body, Event, Note, ReplyReceived, StageEnded, StageStarted, State, ToolFinished
 
 
-def attempt(stage: str, reads: int) -> list[AnyBody]:
+def attempt(stage: str, reads: int) -> list[Body]:
     """Everything that happens in one attempt: one reply for each read, and the end."""
-    bodies: list[AnyBody] = [
+    bodies: list[Body] = [
         StageStarted(
             stage=stage, title=stage.upper(), attempt=1, reason="next", tools=("read_file",), turns=9
         )
@@ -31,7 +31,7 @@ def attempt(stage: str, reads: int) -> list[AnyBody]:
     return [*bodies, StageEnded(stage=stage, ending="completed", reason="done", note=Note(summary=stage))]
 
 
-def folded(events: list[tuple[str, AnyBody]]) -> State:
+def folded(events: list[tuple[str, Body]]) -> State:
     state = State()
     for seq, (path, body) in enumerate(events, 1):
         state.apply(Event(seq, "t1", path, 0, 0.0, body))
@@ -46,7 +46,7 @@ def test_the_order_of_two_attempts_does_not_matter_to_either(first: int, second:
     }
     apart = folded([(path, body) for path, bodies in tracks.items() for body in bodies])
     left = {path: list(bodies) for path, bodies in tracks.items()}
-    mixed: list[tuple[str, AnyBody]] = []
+    mixed: list[tuple[str, Body]] = []
     while any(left.values()):
         path = random.choice([path for path, bodies in left.items() if bodies])
         mixed.append((path, left[path].pop(0)))

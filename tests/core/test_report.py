@@ -15,13 +15,13 @@ STARTED = ev.TaskStarted(
 )
 
 
-def run(number: int, **fields: object) -> tuple[ev.AnyBody, ...]:
+def run(number: int, **fields: object) -> tuple[ev.Body, ...]:
     name = f"run_{number}"
     ended = {"run_id": name, "passed": False, "steps": (), "reason": "tests fail", **fields}
     return ev.VerifyStarted(run_id=name, steps=("tests",)), ev.VerifyFinished.model_validate(ended)
 
 
-def state_after(*bodies: ev.AnyBody) -> State:
+def state_after(*bodies: ev.Body) -> State:
     state = State()
     for number, body in enumerate((STARTED, *bodies), 1):
         state.apply(ev.Event(number, "t1", "", 0, 1000.0 + number, body))

@@ -27,7 +27,7 @@ COUNTS = st.integers(0, 2_000_000)
 
 
 @st.composite
-def spending(draw: st.DrawFn) -> ev.AnyBody:
+def spending(draw: st.DrawFn) -> ev.Body:
     asked = draw(st.sampled_from([FREE, DEAR, GIFT]))
     prompt = draw(COUNTS)
     usage = Usage(prompt, draw(COUNTS), draw(st.integers(0, prompt)))
@@ -55,7 +55,7 @@ PATHS = st.sampled_from(["", "work#1", "rounds#2/implement#3", "rounds#2/fix#1"]
 
 
 @given(st.lists(st.tuples(PATHS, spending()), max_size=30))
-def test_the_lines_add_up_to_the_totals(told: list[tuple[str, ev.AnyBody]]) -> None:
+def test_the_lines_add_up_to_the_totals(told: list[tuple[str, ev.Body]]) -> None:
     state = State()
     for number, (path, body) in enumerate(told, 1):
         state.apply(ev.Event(number, "t1", path, 0, float(number), body))
@@ -76,7 +76,7 @@ def test_a_log_of_an_earlier_version_is_read() -> None:
     old = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 0, "finish": "stop", "calls": []}
     state = State()
     for number, cost in enumerate((0.0, 0.25), 1):
-        body = ev.BODY.validate_python({"kind": "reply_received", **old, "cost": cost})
+        body = ev.read_body("reply_received", {**old, "cost": cost})
         state.apply(ev.Event(number, "t1", "work#1", 0, 1.0, body))
     (line,) = build_report(state).usage
     wanted = UsageLine(stage="work", model="", requests=2, sent=200, cached=0, generated=10, cost=0.25)

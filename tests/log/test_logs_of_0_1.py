@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headgate.core import BODY, Event, State, build_report, expand_flow, milestone
+from headgate.core import Event, State, TaskStarted, build_report, expand_flow, milestone, read_body
 
 FLOW = {
     "name": "short",
@@ -30,6 +30,10 @@ def entered(stage: str, attempt: int, reason: str) -> dict[str, Any]:
     tools = ["edit_file", "stage_done"]
     fields = {"stage": stage, "title": stage.upper(), "attempt": attempt, "reason": reason, "tools": tools}
     return {"kind": "stage_started", **fields, "turns": 5}
+
+
+def without_kind(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name != "kind"}
 
 
 BODIES: list[tuple[str, dict[str, Any]]] = [
@@ -78,7 +82,7 @@ BODIES: list[tuple[str, dict[str, Any]]] = [
 def test_a_log_of_0_1_tells_what_it_told() -> None:
     state, said = State(), []
     for seq, (path, body) in enumerate(BODIES, 1):
-        event = Event(seq, "t1", path, 0, float(seq), BODY.validate_python(body))
+        event = Event(seq, "t1", path, 0, float(seq), read_body(body["kind"], without_kind(body)))
         state.apply(event)
         said.append(milestone(event, state))
     assert list(filter(None, said)) == [
@@ -100,7 +104,9 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
 
 
 def test_its_flow_is_expanded_when_the_task_goes_on() -> None:
-    flow = BODY.validate_python(BODIES[0][1]).flow
+    started = read_body("task_started", without_kind(BODIES[0][1]))
+    assert isinstance(started, TaskStarted)
+    flow = started.flow
     assert [stage.id for stage in expand_flow(flow, [], ()).stages] == [
         "suspects",
         "plan",

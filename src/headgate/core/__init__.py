@@ -35,14 +35,13 @@ from headgate.core.checks_and_guards import (
 from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent, Strategy, due_stages
 from headgate.core.conditions import CODE, Situation, holds, is_expression, read_ending
 from headgate.core.events import (
-    BODY,
     BUBBLEWRAP,
     AnswerGiven,
-    AnyBody,
     ApplyFinished,
     ApplyRefused,
     ApplyStarted,
     BaselineVerified,
+    Body,
     CandidateTried,
     CheckFinished,
     ConfigRestored,
@@ -101,6 +100,7 @@ from headgate.core.events import (
     ViewCompacted,
     WorktreeCommitted,
     WorktreeRemoved,
+    read_body,
     say_failed,
     spent,
 )

@@ -220,7 +220,7 @@ class StageState:
             compactions=self.compactions,
         )
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         """Takes one event of this attempt in."""
         match body:
             case ev.ReplyReceived():

@@ -22,7 +22,7 @@ class Authorship:
     _replaced: dict[str, dict[str, tuple[str | None, ...] | None]] = field(default_factory=dict)
     """What `written` said of the files of each call that has not ended, before the call."""
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         match body:
             case ev.TaskStarted():
                 self.is_told = body.tells_edits

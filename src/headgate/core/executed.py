@@ -24,7 +24,7 @@ class Executions:
     work: WorkSinceFailure = field(default_factory=WorkSinceFailure)
     """What was done since the start of the latest one."""
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         match body:
             case ev.RecipeStarted():
                 if body.number > len(self.all):

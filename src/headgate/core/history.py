@@ -109,7 +109,7 @@ class AnswersTried:
     tried: list[ev.CandidateTried] = field(default_factory=list)
     """Every whole answer that was tried, in order."""
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         match body:
             case ev.VerifyFinished(opening=True):
                 self.opening = body
@@ -144,7 +144,7 @@ class Proposal:
     applied_tree: str = ""
     """The git tree right after it was written."""
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         match body:
             case ev.ProposalMade():
                 self.step, self.trees = "proposed", (body.before, body.after)
@@ -249,7 +249,7 @@ class RunRecord:
     first: dict[str, ev.StepResult] = field(default_factory=dict)
     """What each step came to when it ran for the first time in the task."""
 
-    def apply(self, body: ev.AnyBody) -> None:
+    def apply(self, body: ev.Body) -> None:
         match body:
             case ev.VerifyStarted():
                 self.started, self.announced = body.run_id, ""
@@ -344,7 +344,7 @@ def compare(
 # What events do to the phase of the work, as phase control sees it.
 
 
-def follow_phase(phases: PhaseState, body: ev.AnyBody) -> PhaseState:
+def follow_phase(phases: PhaseState, body: ev.Body) -> PhaseState:
     """What an event does to the phase of the work, or to what its rules count."""
     match body:
         case ev.ToolFinished(ok=True):

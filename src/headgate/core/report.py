@@ -298,7 +298,7 @@ def try_line(number: int, reason: str | None, final_turns: Iterable[str] = ()) -
     return f"Failed Try{number}: {said[:LINE_CHARS].rstrip()}{f' [final turn: {forced}]' if forced else ''}"
 
 
-def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBody]:
+def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.Body]:
     """What the log is told about a task that is about to end so: its report, and whether that is one."""
     after = copy(state)
     after.apply(ev.Event(state.last_seq, state.task, "", 0, at, ended))
@@ -306,7 +306,7 @@ def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBo
     kept = {name: report[name] for name in REQUIRED}
     if report["error"] is not None:
         kept["error"] = report["error"]
-    bodies: list[ev.AnyBody] = [ev.TaskReport(report=kept)]
+    bodies: list[ev.Body] = [ev.TaskReport(report=kept)]
     if codes := report_problems(report):
         bodies.append(ev.TaskReportInvalid(codes=codes))
     return bodies

@@ -8,8 +8,8 @@ from functools import partial
 
 from headgate.checks import prune_runs
 from headgate.core import (
-    AnyBody,
     ApplyRefused,
+    Body,
     Decision,
     Event,
     PrivilegesRemoved,
@@ -58,7 +58,7 @@ class OutcomeRecorder:
         made = await self.tree.record_proposal()
         trouble = await self._release()
 
-        def propose(unread: tuple[str, ...]) -> list[AnyBody]:
+        def propose(unread: tuple[str, ...]) -> list[Body]:
             summary = write_summary(
                 self.log.state, "PROPOSED", why.reason, why.detail, made.files, unread=unread
             )
@@ -76,7 +76,7 @@ class OutcomeRecorder:
 
     async def keep_proposal(self, why: Decision) -> Report:
         """A proposal that could not be applied stays one. A conflict has been recorded where it was found."""
-        refusal: list[AnyBody] = []
+        refusal: list[Body] = []
         trouble = await self._release()
         if why.reason != "conflict":
             detail = "\n".join(filter(None, [*trouble, why.detail]))
@@ -122,7 +122,7 @@ class OutcomeRecorder:
         )
         closing, not_committed = await self._close_worktree(ended, changes)
 
-        def finish(unread: tuple[str, ...]) -> list[AnyBody]:
+        def finish(unread: tuple[str, ...]) -> list[Body]:
             told = "\n".join(filter(None, [summarise(unread), not_committed]))
             last = ended.model_copy(update={"summary": told, "unread": unread})
             return [*report_events(log.state, last, self.now()), *closing, last]
@@ -206,7 +206,7 @@ class OutcomeRecorder:
 
     async def _settle(
         self,
-        conclude: Callable[[tuple[str, ...]], list[AnyBody]],
+        conclude: Callable[[tuple[str, ...]], list[Body]],
         state: TaskState,
         *,
         keep_bodies: bool = True,
@@ -227,7 +227,7 @@ class OutcomeRecorder:
 
     async def _commit(
         self,
-        bodies: list[AnyBody],
+        bodies: list[Body],
         state: TaskState,
         *,
         keep_bodies: bool = True,

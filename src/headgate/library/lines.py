@@ -15,7 +15,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate import core
-from headgate.core import BODY, Event
+from headgate.core import Event, read_body
 from headgate.errors import ConfigError
 
 FORMAT = 1
@@ -100,7 +100,7 @@ def _encode(event: Event, content: str | None, *, more: bool) -> bytes:
         "turn": event.turn,
         "at": event.at,
         "kind": event.kind,
-        "body": orjson.Fragment(event.body.model_dump_json(exclude_defaults=True, exclude={"kind"})),
+        "body": orjson.Fragment(event.body.model_dump_json(exclude_defaults=True)),
     }
     if content is not None:
         fields["content"] = content
@@ -180,7 +180,7 @@ def _checked_event(line: dict[str, Any]) -> Event:
 
 
 def _event(line: dict[str, Any]) -> Event:
-    body = BODY.validate_python({**line["body"], "kind": line["kind"]})
+    body = read_body(line["kind"], line["body"])
     return Event(line["seq"], line["task"], line["path"], line["turn"], line["at"], body)
 
 

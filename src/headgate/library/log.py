@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from headgate.core import AnyBody, Event, StageEnded, State, Task
+from headgate.core import Body, Event, StageEnded, State, Task
 from headgate.errors import ConfigError, StoreError
 from headgate.library.lines import SavedFlow, decode_lines, encode_commit
 from headgate.log import Bus
@@ -202,7 +202,7 @@ class FlowLog:
         self.first = first
         self._start = self._told = lines.end
 
-    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+    def record(self, path: str, turn: int, body: Body, content: str | None = None) -> None:
         """See Log."""
         self._last += 1
         event = Event(seq=self._last, task=self._task, path=path, turn=turn, at=self._now(), body=body)

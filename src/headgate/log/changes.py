@@ -17,8 +17,8 @@ from typing import Literal
 from headgate.core import (
     FINAL_STATES,
     MOST_WAITING,
-    AnyBody,
     ApplyStarted,
+    Body,
     Event,
     ImpossibleTransition,
     MergeFinished,
@@ -163,7 +163,7 @@ class Draft:
     path: str
     turn: int
     at: float
-    body: AnyBody
+    body: Body
     content: str | None = None
 
 
@@ -213,9 +213,7 @@ class EventWriter:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
             self._thread.start()
-        encoded = [
-            (draft, draft.body.model_dump_json(exclude_defaults=True, exclude={"kind"})) for draft in drafts
-        ]
+        encoded = [(draft, draft.body.model_dump_json(exclude_defaults=True)) for draft in drafts]
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Event]] = loop.create_future()
         self._queue.put(_Write(task, encoded, state, keep_bodies, last_line, loop, done))
@@ -271,7 +269,7 @@ class EventWriter:
             self._mark.advance(event=max(begun))
 
 
-def _starts_command(body: AnyBody) -> bool:
+def _starts_command(body: Body) -> bool:
     if isinstance(body, ToolStarted):
         return body.category == "run"
     return isinstance(body, VerifyStarted | ApplyStarted)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import orjson
 from pydantic import ValidationError
 
-from headgate.core import BODY, Event, Task, TaskState
+from headgate.core import Event, Task, TaskState, read_body
 from headgate.errors import StoreError
 from headgate.regular_files import check_own, open_own
 
@@ -268,7 +268,7 @@ def decode_event(row: tuple[Any, ...]) -> Event:
         raise RowDamaged(f"event {seq} has values of a wrong type")
     fields = _load(body, f"event {seq}")
     try:
-        return Event(seq, task, path, turn, at, BODY.validate_python({**fields, "kind": kind}))
+        return Event(seq, task, path, turn, at, read_body(kind, fields))
     except ValidationError as error:
         raise RowUnknown(f"event {seq}") from error
 

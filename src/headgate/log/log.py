@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
+from headgate.core import Body, Event, Pulse, State, Task, TaskState, fold
 from headgate.log.changes import Draft, LineWaits
 from headgate.log.store import Store, TaskRow
 
@@ -71,7 +71,7 @@ class TaskLog:
         self._store, self._bus, self._task, self._now = store, bus, task.id, now
         self._pending: list[Draft] = []
 
-    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+    def record(self, path: str, turn: int, body: Body, content: str | None = None) -> None:
         self._pending.append(Draft(path, turn, self._now(), body, content))
 
     async def commit(self) -> None:
@@ -80,7 +80,7 @@ class TaskLog:
     async def commit_state(
         self,
         state: TaskState | None,
-        *bodies: AnyBody,
+        *bodies: Body,
         keep_bodies: bool = True,
         last_line: int | None = None,
     ) -> None:

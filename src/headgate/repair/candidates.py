@@ -8,7 +8,7 @@ from typing import Literal
 
 from headgate.checks import Verification
 from headgate.core import (
-    AnyBody,
+    Body,
     Candidates,
     CandidateTried,
     Decision,
@@ -246,7 +246,7 @@ def _tell_tried(job: Job) -> str:
     return "\n".join(["Answers tried:", *lines]) if lines else ""
 
 
-def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+def _replay(run: StageRun, body: Body, content: str) -> None:
     """Keeps the latest answer until its result is known. Answers enter no conversation."""
     memory = memory_of(run.job)
     unjudged = memory.unjudged

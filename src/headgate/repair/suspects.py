@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from headgate.checks import COMBINED
 from headgate.core import (
-    AnyBody,
+    Body,
     Broken,
     Data,
     Decision,
@@ -333,7 +333,7 @@ def _tell(evidence: Evidence) -> SuspectsFound:
     return SuspectsFound(functions=functions, lines=lines, files=files)
 
 
-def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+def _replay(run: StageRun, body: Body, content: str) -> None:
     if isinstance(body, SuspectsFound) and content:
         memory_of(run.job).evidence = read_evidence(content)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass, field
 
-from headgate.core import AnyBody, Decision, Stage, State, join_path
+from headgate.core import Body, Decision, Stage, State, join_path
 from headgate.run.job import Job, Log
 from headgate.run.stage import Entrance, StageRun
 
@@ -30,9 +30,9 @@ class BranchLog:
     log: Log
     lock: asyncio.Lock
     state: State
-    _pending: list[tuple[str, int, AnyBody, str | None]] = field(default_factory=list)
+    _pending: list[tuple[str, int, Body, str | None]] = field(default_factory=list)
 
-    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+    def record(self, path: str, turn: int, body: Body, content: str | None = None) -> None:
         self._pending.append((path, turn, body, content))
 
     async def commit(self) -> None:

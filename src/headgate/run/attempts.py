@@ -6,7 +6,7 @@ from dataclasses import replace
 from headgate.config import fill
 from headgate.core import (
     Action,
-    AnyBody,
+    Body,
     Decision,
     DecisionMade,
     Ending,
@@ -149,7 +149,7 @@ def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> N
     job.interrupted = {path: left[path] for path in still_open}
 
 
-def _left_after(left: Interrupted, body: AnyBody, content: str) -> Interrupted:
+def _left_after(left: Interrupted, body: Body, content: str) -> Interrupted:
     """What is known about an attempt after one more event."""
     match body:
         case MessageAdded(slug=slug) if slug == left.entrance.reason:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
     SCOUTS,
-    AnyBody,
+    Body,
     EditsNoticed,
     Flow,
     Limits,
@@ -51,7 +51,7 @@ class Log(Protocol):
 
     state: State
 
-    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+    def record(self, path: str, turn: int, body: Body, content: str | None = None) -> None:
         """Adds an event to the next commit."""
         ...
 

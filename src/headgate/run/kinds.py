@@ -11,7 +11,7 @@ from pydantic import Field
 from headgate.checks import Check
 from headgate.config import fill
 from headgate.core import (
-    AnyBody,
+    Body,
     Broken,
     CheckFinished,
     Data,
@@ -118,7 +118,7 @@ async def _record_fix(job: Job, path: str) -> None:
         await job.log.commit()
 
 
-def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+def _replay(run: StageRun, body: Body, content: str) -> None:
     if isinstance(body, VerifyFinished) and not body.asked:
         run.job.failure_message = content
 

@@ -22,7 +22,7 @@ from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     OWN_FOLDER,
     SCOUTS,
-    AnyBody,
+    Body,
     Broken,
     Data,
     Decision,
@@ -362,7 +362,7 @@ async def present_version(job: Job, tool: NeededTool) -> str:
     return found[0] if found else ""
 
 
-def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+def _replay(run: StageRun, body: Body, content: str) -> None:
     if isinstance(body, ScoutReported) and not body.question:
         run.job.scout_texts[body.scout] = content
 

@@ -13,7 +13,7 @@ from headgate.core import (
     REAL,
     START_TOOL,
     TOOL_ALIASES,
-    AnyBody,
+    Body,
     Data,
     Decision,
     Note,
@@ -266,7 +266,7 @@ class StageRun:
             return own[name]
         return self.own_tools.get(name) or self.job.tools.get(name)
 
-    def record(self, body: AnyBody, content: str | None = None) -> None:
+    def record(self, body: Body, content: str | None = None) -> None:
         self.job.log.record(self.path, self.turn, body, content)
 
 
@@ -318,7 +318,7 @@ class Kind:
     """Called when an attempt has ended. What it records is committed together with that."""
     explain_failure: Callable[[Job, Stage], str] = lambda job, stage: ""
     """Why the flow cannot go on, where a required stage failed; empty: what its last attempt says."""
-    replay: Callable[[StageRun, AnyBody, str], None] = lambda run, body, content: None
+    replay: Callable[[StageRun, Body, str], None] = lambda run, body, content: None
     """After a crash: takes an event of an attempt, and what was kept with it, into memory again."""
     orders: Mapping[str, str] = field(default_factory=dict)
     """What it is told to do about a failure, where that differs: names of texts, by that of the usual one or

@@ -11,7 +11,7 @@ from headgate.config import fill
 from headgate.core import (
     AWAY_SECONDS,
     RAN_OUT,
-    AnyBody,
+    Body,
     Decision,
     DecisionMade,
     Image,
@@ -299,7 +299,7 @@ def _own_note(run: StageRun, decision: Decision) -> Note:
     return bound_note(note)
 
 
-def replay(run: StageRun, body: AnyBody, content: str) -> None:
+def replay(run: StageRun, body: Body, content: str) -> None:
     """Does to the transcript what an event did to it when it happened."""
     stage, transcript = run.stage, run.transcript
     match body:
