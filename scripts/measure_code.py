@@ -24,7 +24,7 @@ from statistics import median
 
 PACKAGE = "headgate"
 LIMITS = {"modules in the turn": 72, "modules in the task": 203}
-"""Figures that may fall, and rise only where somebody decides so. How many functions run depends on the machine."""
+"""Figures that may fall, and rise only where somebody decides so. Functions depend on the machine."""
 TRACED = """
 import json, sys, threading
 from pathlib import Path
