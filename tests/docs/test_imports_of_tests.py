@@ -26,11 +26,11 @@ KNOWN = {
     "process.reaper",
     "reading.skill_files",
     "run.protected_run",
-    "store.database",
+    "log.database",
     "tools.base",
     "tools.memory",
     "tools.skills",
-    "workspace.ignore",
+    "tree.ignore",
 }
 """Modules that tests of other rooms still reach into. This list may only become shorter."""
 
