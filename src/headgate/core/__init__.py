@@ -3,10 +3,8 @@
 from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, SIGNALS, StageState
 from headgate.core.authorship import Authorship, own_spans
 from headgate.core.boundary_text import (
-    adds_nothing,
     bare_words,
     boundary_problems,
-    fits,
     lies_below,
     looks_like_path,
     names_the_opposite,
@@ -16,9 +14,7 @@ from headgate.core.boundary_text import (
     strip_ending,
     tidy_path,
     unquote,
-    wanted_words,
     within_root,
-    without_ending,
     without_notes,
 )
 from headgate.core.call_lines import CallLines

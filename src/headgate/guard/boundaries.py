@@ -1,15 +1,13 @@
-"""Boundaries as people write them: patterns, paths, and prose that may name a path."""
+"""Boundaries as people write them: patterns, paths, and prose with the name of a file or folder in it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from headgate.core import (
-    adds_nothing,
     bare_words,
     boundary_problems,
-    fits,
     lies_below,
     looks_like_path,
     names_the_opposite,
@@ -19,9 +17,7 @@ from headgate.core import (
     strip_ending,
     tidy_path,
     unquote,
-    wanted_words,
     within_root,
-    without_ending,
     without_notes,
 )
 from headgate.patterns import regex
@@ -83,6 +79,20 @@ class _Names:
         place = path.casefold().removeprefix("./").strip("/")
         return place in self._folded_files and place not in self._folded_directories
 
+    def named_in(self, prose: str) -> dict[str, str]:
+        """The files and directories whose name is a word of a sentence, and their patterns.
+
+        A file's name counts with its extension and without it. One letter is no name: a sentence has many.
+        """
+        words = {word.casefold() for word in bare_words(prose) if len(word) > 1}
+        taken: dict[str, str] = {}
+        for path in (*(f"{directory}/" for directory in self.directories), *self.files):
+            name = path.removesuffix("/").rpartition("/")[2].casefold()
+            stem = name if path.endswith("/") else name[:1] + name[1:].partition(".")[0]
+            if not words.isdisjoint((name, stem)) and not any(map(path.startswith, _folders_of(taken))):
+                taken[path] = f"/{_escape(path)}"
+        return taken
+
     @cached_property
     def _folded_files(self) -> set[str]:
         return _with_names(self.files)
@@ -103,7 +113,7 @@ def resolve_boundaries(
     roots: Iterable[str] = (),
     matches: Callable[[str], bool] = lambda pattern: True,
 ) -> ResolvedBoundaries:
-    """Takes patterns and paths as they are, and finds the paths that prose means where every word fits.
+    """Takes patterns and paths as they are, and from prose the words that are the name of something here.
 
     `files` are the repository's, relative to its root, and `roots` are spellings of that root. `matches` says
     whether a pattern matches anything that exists. A path that matches nothing from the root, but does
@@ -167,14 +177,11 @@ class _ResolvedSoFar:
             self.globs[one] = None
         return pattern
 
-    def add_prose(self, text: str, paths: Mapping[str, str]) -> None:
+    def add_names(self, text: str, paths: Mapping[str, str]) -> None:
         """Adds what a text was taken to mean: paths as people read them, and their patterns."""
-        if paths:
-            self.resolved[text] = tuple(paths)
-            for pattern in paths.values():
-                self._add(pattern)
-        else:
-            self.unenforced[text] = None
+        self.resolved[text] = tuple(paths)
+        for pattern in paths.values():
+            self._add(pattern)
 
 
 def _everything_below(pattern: str) -> str:
@@ -204,17 +211,22 @@ def _resolve_text(text: str, placed: str, names: _Names, found: _ResolvedSoFar) 
         found.unenforced[text] = None
         return
     spelled = {part: _spelled(part, names) for part in parts}
-    wanted = [part for part in parts if spelled[part] or wanted_words(part)]
-    if not any(spelled.values()):
-        _resolve_prose(text, wanted or [text], names, found)
+    named = {part: names.named_in(part) for part in parts if not spelled[part]}
+    is_list = all(spelled[part] or _is_one_word(part) for part in parts)
+    if not (is_list or any(spelled.values()) or any(named.values())):
+        found.unenforced[text] = None
         return
-    for part in wanted:
-        if not spelled[part]:
-            _resolve_prose(part, [part], names, found)
-            continue
-        patterns = [found.add_pattern(path) for path in spelled[part]]
-        if patterns != [part]:
-            found.resolved[part] = tuple(patterns)
+    for part in parts:
+        if spelled[part]:
+            patterns = [found.add_pattern(path) for path in spelled[part]]
+            if patterns != [part]:
+                found.resolved[part] = tuple(patterns)
+        elif named[part]:
+            found.add_names(part, named[part])
+        elif is_list and not part.startswith("#"):
+            found.add_pattern(part)  # nothing has this name yet; should it come, it is meant
+        else:
+            found.unenforced[part] = None
 
 
 def _exception(text: str, names: _Names) -> tuple[list[str], list[str]] | None:
@@ -240,28 +252,10 @@ def _exception(text: str, names: _Names) -> tuple[list[str], list[str]] | None:
 
 
 def _paths_alone(part: str, names: _Names) -> list[str]:
-    """The paths of a part that says nothing besides; empty if it says more, or takes paths back itself."""
-    spelled = _spelled(part, names)
-    whole = names.has(part) or _is_one_word(part)
-    words = [word for word in bare_words(_without_quoted(part)) if not _is_spelled(word, names)]
-    takes_back = any(path.startswith("!") for path in spelled)
-    return spelled if not takes_back and (whole or adds_nothing(" ".join(words))) else []
-
-
-def _resolve_prose(text: str, parts: list[str], names: _Names, found: _ResolvedSoFar) -> None:
-    """Words that spell no path: part by part if each fits something, or as a whole, or as far as they go."""
-    fitting = {part: dict(_matching_paths(part, names)) for part in parts}
-    if len(parts) == 1 and not fitting[parts[0]]:
-        word = parts[0]
-        if _is_one_word(word) and wanted_words(word) and not word.startswith("#"):
-            found.add_pattern(word)  # nothing has this name yet; should it come, it is meant
-        else:
-            found.add_prose(text, {})
-    elif len(parts) == 1 or (not all(fitting.values()) and (fits := dict(_matching_paths(text, names)))):
-        found.add_prose(text, fitting[parts[0]] if len(parts) == 1 else fits)
-    else:
-        for part, paths in fitting.items():
-            found.add_prose(part, paths)
+    """The path or pattern that a part consists of; empty if it says more, or takes paths back itself."""
+    if not (names.has(part) or _is_one_word(unquote(part))):
+        return []
+    return [path for path in _spelled(part, names) if not path.startswith("!")]
 
 
 def _clean(text: str, names: _Names) -> str:
@@ -334,20 +328,8 @@ def _is_pattern(text: str) -> bool:
     return text == "." or looks_like_path(text) or _GLOB.search(text) is not None
 
 
-def _matching_paths(text: str, names: _Names) -> Iterator[tuple[str, str]]:
-    wanted = wanted_words(text)
-    taken: list[str] = []
-    for directory in names.directories if wanted else ():
-        if not any(_is_below(directory, above) for above in taken) and fits(directory, wanted):
-            taken.append(directory)
-            yield f"{directory}/", f"/{_escape(directory)}/"
-    for file in names.files if wanted else ():
-        if not any(_is_below(file, above) for above in taken) and fits(without_ending(file), wanted):
-            yield file, f"/{_escape(file)}"
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory}/")
+def _folders_of(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if path.endswith("/")]
 
 
 def _escape(path: str) -> str:
