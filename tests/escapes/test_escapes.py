@@ -58,12 +58,14 @@ def outcomes(mode: str, sandbox: str, folder: Path) -> dict[str, dict[str, objec
     return found
 
 
-def chosen(mode: str) -> list[str]:
-    """The attempts that are made one by one in the sandbox: every other one as a command, the rest as steps.
+def chosen(mode: str, *, whole: bool = False) -> list[str]:
+    """The attempts that are made in the sandbox: every other one as a command, the rest as steps.
 
     In whole tasks it is the other way round, so that each is made as both.
     """
-    return list(ATTEMPTS)[mode == "steps" :: 2]
+    reserved = [name for name, one in ATTEMPTS.items() if one.get("by_model")]
+    others = [name for name in ATTEMPTS if name not in reserved]
+    return others[(mode == "steps") != whole :: 2] + (reserved if mode == "shell" else [])
 
 
 @cache
@@ -106,7 +108,7 @@ def test_nothing_gets_out_of_the_sandbox(mode: str, place: Path) -> None:
 @needs_sandbox
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_nothing_gets_out_in_any_stage_of_a_whole_task(batch: int) -> None:
-    by_model, by_steps = chosen("steps")[batch::BATCHES], chosen("shell")[batch::BATCHES]
+    by_model, by_steps = (chosen(mode, whole=True)[batch::BATCHES] for mode in ("shell", "steps"))
     commands = [command for name in by_model for command in commands_of(name)]
     python, user = ordinary_user()
     with TemporaryDirectory(prefix="headgate-", dir="/tmp", ignore_cleanup_errors=True) as folder:

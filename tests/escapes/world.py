@@ -33,7 +33,7 @@ from headgate.core import Constraints, Task
 from headgate.engine import build_verifier, find_sandbox
 from headgate.engine.assembly import build_context, secret_patterns, task_boundaries
 from headgate.errors import ToolDenied
-from headgate.guard import committed_secrets, redactor
+from headgate.guard import redactor
 from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
 from headgate.run.protected_run import ProtectedRun
@@ -302,9 +302,10 @@ def _assemble(world: World) -> tuple[Any, Verifier | None]:
     bubblewrap = None if isinstance(found, NoSandbox) else found
     baseline = Snapshots(repo).take()
     patterns = secret_patterns(loaded.config)
+    redact = redactor(repo, patterns)
+    redact("")  # as a task does before its first command
     context = build_context(
-        folder, loaded.config, task, Bus(),
-        redactor(repo, patterns, committed=committed_secrets(repo, patterns)),
+        folder, loaded.config, task, Bus(), redact,
         task_boundaries(repo, loaded.config, task), baseline=lambda: baseline, bubblewrap=bubblewrap,
     )  # fmt: skip
     return context, build_verifier(folder, loaded.config, Bus(), bubblewrap)

@@ -51,7 +51,7 @@ from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
-from headgate.guard import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
+from headgate.guard import AskPerson, ResolvedBoundaries, Restored, redactor
 from headgate.log import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
@@ -271,9 +271,8 @@ class Execution:
             if not self._past:
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
             patterns = secret_patterns(config)
-            committed = await asyncio.to_thread(committed_secrets, repo, patterns)
             known = known_secrets(config, os.environ)
-            redact = redactor(repo, patterns, known=known, committed=committed)
+            redact = redactor(repo, patterns, known=known)
             self._outcome.redact = redact
             await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)

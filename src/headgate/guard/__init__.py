@@ -5,7 +5,6 @@ from headgate.guard.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.guard.commits import CommitProtection, CommitRule, CommitsFound
 from headgate.guard.compiled_modules import remove_compiled_modules
 from headgate.guard.files import ProtectedFiles
-from headgate.guard.git_secrets import committed_secrets
 from headgate.guard.git_settings import protect_git
 from headgate.guard.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.guard.installed import InstalledPackages

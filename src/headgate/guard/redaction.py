@@ -2,8 +2,7 @@
 
 import re
 import time
-from base64 import b32encode, b64encode
-from codecs import encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,21 +12,12 @@ from headgate.core import Access, Denial, show_path
 from headgate.guard.secret_scan import SecretScan, SecretsFound
 from headgate.guard.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.guard.secrets import DEFAULT_SECRETS
-from headgate.patterns import regex
 from headgate.tree import read_regular
 
 HIDDEN = "[redacted]"
 MAX_FILE = 256_000
 _MOST_VALUES = 5_000
-_MOST_ENCODED = 200
-"""Values that are looked for in other forms too. A key in a file has a value for each of its lines."""
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
-_NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
-_DUMP_LINE = regex(
-    r"^(?:[0-9a-f]{7,8}:? (?P<hexadecimal>(?: {0,2}[0-9a-f]{2,4}\b){1,16})(?: .*)?"
-    r"|[0-7]{7}(?P<characters> .*)?)$",
-    re.MULTILINE,
-)
 
 
 def redactor(
@@ -35,14 +25,13 @@ def redactor(
     patterns: Sequence[str] = DEFAULT_SECRETS,
     clock: Callable[[], float] = time.monotonic,
     known: Iterable[str] = (),
-    committed: Iterable[Secret] = (),
 ) -> "Redactor":
     """Replaces each secret value found in the repository's secret files by `[redacted]`.
 
-    So are the `known` values, such as keys in the environment, and `committed` ones.
+    So are the `known` values, such as keys in the environment.
     """
-    known_secrets = [Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
-    return Redactor(root, patterns, clock, [*known_secrets, *committed])
+    secrets = [Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
+    return Redactor(root, patterns, clock, secrets)
 
 
 class _Values:
@@ -59,10 +48,8 @@ class _Values:
                 words.add(secret.value)
             else:
                 pairs.add((secret.key, secret.value))
-        forms = {form for value in plain for form in _quotings(value)}
+        forms = {form for value in plain for form in _forms_of(value)}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        encoded = {form for value in [*plain][:_MOST_ENCODED] for form in _encodings(value)}
-        self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
         alone = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in sorted(words, key=len, reverse=True)]
         alone += [
             rf"(?<=\b{re.escape(key)}{between}){re.escape(value)}(?![\w-])"
@@ -75,28 +62,7 @@ class _Values:
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
-        if self._short is not None:
-            text = self._short.sub(HIDDEN, text)
-        if not self._encoded:
-            return text
-        squeezed = _squeeze(text)
-        for form in self._encoded:
-            if form in squeezed:
-                text = re.sub(r"[\W_]*+".join(form), HIDDEN, text, flags=re.IGNORECASE | re.ASCII)
-        return self._hide_dumps(text)
-
-    def _hide_dumps(self, text: str) -> str:
-        """Hides the dumps of `xxd`, `od` and `hexdump` in which a value is broken by columns and offsets."""
-        lines = list(_DUMP_LINE.finditer(text))
-        if not lines:
-            return text
-        squeezed = _squeeze("".join(line["hexadecimal"] or line["characters"] or "" for line in lines))
-        return _DUMP_LINE.sub(HIDDEN, text) if any(form in squeezed for form in self._encoded) else text
-
-
-def _squeeze(text: str) -> str:
-    """Letters and digits alone: programs break text into lines and groups, and put signs between."""
-    return text.encode("ascii", "ignore").translate(None, _NOT_ALPHANUMERIC).lower().decode("ascii")
+        return text if self._short is None else self._short.sub(HIDDEN, text)
 
 
 def _lines_of(value: str) -> Iterator[str]:
@@ -106,33 +72,15 @@ def _lines_of(value: str) -> Iterator[str]:
         yield from (line for part in value.splitlines() if len(line := part.strip()) >= MIN_LENGTH)
 
 
-def _quotings(value: str) -> Iterator[str]:
-    """A value as it is, backwards, in addresses, and as JSON and most programs write it in quotes."""
-    yield from (value, value[::-1], quote(value), quote(value, safe=""), quote_plus(value))
+def _forms_of(value: str) -> Iterator[str]:
+    """A value as it is, as JSON and most programs write it in quotes, in addresses, and in base64."""
+    data = value.encode("utf-8", "replace")
+    yield from (value, quote(data), quote(data, safe=""), quote_plus(data))
     yield value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _encodings(value: str) -> Iterator[str]:
-    """What is left of a value's usual encodings when only letters and digits are kept, in lower case."""
-    data = value.encode("utf-8", "surrogateescape")
-    forms = ["".join(form.format(byte) for byte in data) for form in _DIGITS]
-    # Of these, the part that does not depend on the text around the value.
-    for bits, encoder in ((6, b64encode), (5, b32encode)):
-        for before in range(bits // 2 if bits == 6 else bits):
-            start, end = -(-before * 8 // bits), (before + len(data)) * 8 // bits
-            forms.append(encoder(b"\0" * before + data).decode()[start:end])
-    if _is_distinct(value):
-        forms += [value, value[::-1], encode(value, "rot13")]
-    yield from (form for form in map(_squeeze, forms) if len(form) >= MIN_LENGTH)
-
-
-_DIGITS = ("{:02x}", "x{:02x}", "u{:04x}", "{:03o}", "{:d}", "{:08b}")
-
-
-def _is_distinct(value: str) -> bool:
-    """Whether a value can be told from words that happen to stand next to each other."""
-    bare = _squeeze(value)
-    return len(bare) >= MIN_LENGTH and not bare.isalpha() and not bare.isdigit()
+    for before in range(3):  # the part that does not depend on the text around the value
+        start, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        yield b64encode(b"\0" * before + data).decode()[start:end]
+        yield urlsafe_b64encode(b"\0" * before + data).decode()[start:end]
 
 
 class Redactor:
