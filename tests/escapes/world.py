@@ -84,7 +84,6 @@ _WATCHED = (
     "repo/.venv",
     "repo/node_modules",
 )
-_PACKAGES = ("changed: repo/.venv", "changed: repo/node_modules")
 _GIT_WATCHED = ("config", "hooks", "info", "modules", "worktrees", "commondir", "config.worktree", "HEAD")
 
 
@@ -238,7 +237,6 @@ def find_left(snapshots: Snapshots) -> list[str]:
     for folder, _, names in os.walk(repo):
         place = Path(folder).relative_to(repo)
         harm += [f"locked: {place}"] if Path(folder).stat().st_mode & 0o500 != 0o500 else []
-        harm += [f"bare repository: {place}"] if "HEAD" in names and ".git" not in place.parts else []
         for name in names:
             status = os.lstat(Path(folder, name))
             privileged = stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID)
@@ -271,7 +269,7 @@ async def try_shell(world: World, commands: list[str]) -> tuple[str, str]:
             return f"{said}{denied}", "guard"
         said += f"{outcome.text}\n"
         layer = "put back" if outcome.restored else layer
-    return said, "noticed" if context.installed.find_changes().changed else layer
+    return said, layer
 
 
 async def try_steps(world: World, commands: list[str]) -> tuple[str, str]:
@@ -287,7 +285,7 @@ async def try_steps(world: World, commands: list[str]) -> tuple[str, str]:
         log = file.read_text(errors="replace") if file.is_file() else ""
         shutil.rmtree(verifier.runs, ignore_errors=True)
         said += context.redact(f"{found.tail}\n{log}")
-        layer = "noticed" if run.changed else "put back" if run.restored else layer
+        layer = "put back" if run.restored else layer
     return said, layer
 
 
@@ -329,8 +327,6 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             output, layer = asyncio.run(trying(world, commands_of(name)))
             harm = find_harm(before, world.look(), output, world)
             harm += find_left(snapshots) if leaves else []
-            if layer == "noticed":  # no copies of packages are kept, but no verification counts any more
-                harm = [one for one in harm if not one.startswith(_PACKAGES)]
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
             left = processes_called(os.environ["CANARY"])
             harm += ["left running"] if left else []

@@ -187,7 +187,6 @@ def protection_for(
     boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
-    installed: InstalledPackages | None = None,
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
@@ -224,22 +223,10 @@ def protection_for(
         )
         for name, rule in rules.items()
     ]
-    parts += [installed] if installed else []
     # The last one: it compares commits with files that are restored.
     common, commits = common_folder(folder.tree), kept / "head.json"
     parts.append(CommitProtection(folder.tree, common, tuple(rules.values()), commits))
     return Protection(parts)
-
-
-def installed_packages(
-    folder: Folder, task: Task, tests: ProtectedTests | None, *, sandboxed: bool
-) -> InstalledPackages | None:
-    """The packages in the repository, which a task that may not change tests may not change either."""
-    if tests is None:
-        return None
-    file = folder.protected(task.id) / "installed.json"
-    everything = tests.mode == "all"
-    return InstalledPackages(folder.tree, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
 def find_sandbox(config: Config, environ: Mapping[str, str]) -> Bubblewrap | NoSandbox:
@@ -322,7 +309,7 @@ def build_context(
     """
     package = config.package
     tests = protected_tests(folder, config, task, baseline)
-    installed = installed_packages(folder, task, tests, sandboxed=bubblewrap is not None)
+    installed = InstalledPackages(folder.tree, everything=tests.mode == "all") if tests else None
     guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
@@ -344,7 +331,7 @@ def build_context(
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, boundaries, package, tests, installed),
+        protected=protection_for(folder, task, boundaries, package, tests),
         installed=installed,
         directory=folder.tree / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,

@@ -27,7 +27,7 @@ from headgate.core import (
     Task,
     build_report,
 )
-from headgate.engine.assembly import installed_packages, protected_tests, protection_for
+from headgate.engine.assembly import protected_tests, protection_for
 from headgate.errors import HeadgateError, StoreError
 from headgate.guard import (
     CommitsFound,
@@ -211,8 +211,7 @@ def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
         config = config.with_package(posixpath.normpath(config.package))
     tests = protected_tests(folder, config, task, lambda: state.baseline)
     bounds = ResolvedBoundaries(state.boundaries)
-    installed = installed_packages(folder, task, tests, sandboxed=False)
-    return protection_for(folder, task, bounds, config.package, tests, installed)
+    return protection_for(folder, task, bounds, config.package, tests)
 
 
 # Copies of protected files whose task has no log: a command deleted `.headgate`, and Headgate was killed.

@@ -3,7 +3,6 @@
 from headgate.guard.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.guard.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.guard.commits import CommitProtection, CommitRule, CommitsFound
-from headgate.guard.compiled_modules import remove_compiled_modules
 from headgate.guard.files import ProtectedFiles
 from headgate.guard.git_settings import protect_git
 from headgate.guard.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of

@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
-from headgate.guard.bare_repositories import BareRepositories
 from headgate.guard.files import ProtectedFiles
 from headgate.guard.records import DEFAULT_LIMITS, RecordStore
 from headgate.guard.restore import Protected, Protection, Restored
@@ -54,7 +53,7 @@ def protect_git(repo: Path, folder: Path) -> Protection:
     ]
     if os.path.realpath(own) != os.path.realpath(common):
         parts.append(_of_git_folder(own, folder / "own"))
-    return Protection([*parts, BareRepositories(repo, _acting_lines), _SettingsElsewhere(repo, folder)])
+    return Protection([*parts, _SettingsElsewhere(repo, folder)])
 
 
 def _is_setting(path: str) -> bool:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from headgate.guard.given_tests import GivenTests, path_in, read_tests, read_text
-from headgate.guard.package_folders import leads_to_folder
+from headgate.guard.installed import leads_to_folder
 from headgate.patterns import regex
 from headgate.reading import (
     Command,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.checks import AfterStep, StepRun, Verification, Verifier, stop
-from headgate.core import Broken, Fail, Pass, VerifyStep
+from headgate.core import Fail, Pass, VerifyStep
 from headgate.guard import (
     REASON,
     InstalledPackages,
@@ -17,7 +17,6 @@ from headgate.guard import (
     preparing_steps,
     protect_between,
     protected_while,
-    remove_compiled_modules,
 )
 from headgate.process import MOST_MOUNTS, Sandbox
 from headgate.tools import ToolContext
@@ -25,14 +24,11 @@ from headgate.tools import ToolContext
 
 @dataclass
 class ProtectedRun:
-    """Protected files are checked after each step, and so are installed packages."""
+    """Protected files are checked after each step."""
 
     verifier: Verifier
     context: ToolContext
     restored: list[Restored] = field(default_factory=list)
-    changed: dict[str, None] = field(default_factory=dict)
-    """Installed packages that are not what they were when the task began."""
-    created: dict[str, None] = field(default_factory=dict)
 
     async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
         """Runs the steps. What came of it has still to be judged."""
@@ -44,31 +40,19 @@ class ProtectedRun:
             is_prepared = steps_left.pop(0).command in preparing
             # First of all: it opens folders that the step has locked.
             await protect_between(protected, self.restored, prepared=is_prepared, more=bool(steps_left))
-            if not is_prepared:
-                await self._compare_packages()
-            await self._remove_compiled()
             return await after_step(ran)
 
         async with protected_while(protected, self.restored):
-            await self._compare_packages()
-            await self._remove_compiled()
             return await _narrowed(self.verifier, protected, installed, preparing).run(run_id, settle)
 
     def judge(self, found: Verification) -> Verification:
         """A run does not count if a step, or code that it ran, changed what a later step went by.
 
         That holds even if it was put back after the step, or by a later one. Data beside the tests is another
-        matter, since tests may well write it; but not if it cannot be put back. New packages can be removed.
-        Packages that were changed cannot be put back, so that no run can tell any more.
+        matter, since tests may well write it; but not if it cannot be put back.
         """
-        if self.changed:
-            reason = f"installed packages were changed since the task began: {list_some(self.changed)}."
-            return replace(found, verdict=Broken(f"{reason} Install them again and start a new task"))
         if not isinstance(found.verdict, Pass):
             return found
-        if self.created:
-            reason = f"packages were installed since the task began. Remove them: {list_some(self.created)}"
-            return replace(found, verdict=Fail("verify", reason))
         tampered = dict.fromkeys(
             one.path for one in self.restored if one.decides or (one.reason == REASON and one.problem)
         )
@@ -83,16 +67,6 @@ class ProtectedRun:
         directory = os.path.relpath(os.path.realpath(self.verifier.directory), root)
         commands = [step.command for step in self.verifier.steps]
         return preparing_steps(commands, "" if directory == os.curdir else directory, root)
-
-    async def _remove_compiled(self) -> None:
-        root = Path(os.path.realpath(self.context.workspace.root))
-        await asyncio.to_thread(remove_compiled_modules, root)
-
-    async def _compare_packages(self) -> None:
-        if self.context.installed is not None:
-            found = await asyncio.to_thread(self.context.installed.find_changes)
-            self.changed.update(dict.fromkeys(found.changed))
-            self.created.update(dict.fromkeys(found.created))
 
 
 def list_some(paths: Iterable[str]) -> str:
@@ -116,7 +90,7 @@ def _narrowed(
     if installed is None:
         return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=kept))
     inside = [path for path in kept if installed.holds(path)]
-    packages, caches = installed.read_only(), installed.writable()
+    packages, caches = installed.folders(), installed.caches()
 
     def narrow(step: VerifyStep, sandbox: Sandbox) -> Sandbox:
         if step.command in preparing:

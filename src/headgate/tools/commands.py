@@ -88,7 +88,7 @@ def _explain_sandbox(ctx: ToolContext, output: str) -> str:
         return ""
     if not sandbox.writable:
         return "\nCommands cannot change files in this stage."
-    installed = "installed packages, " if ctx.installed and ctx.installed.read_only() else ""
+    installed = "installed packages, " if ctx.installed and ctx.installed.folders() else ""
     return (
         f"\nCommands cannot change tests, {installed}git's own files, paths out of bounds or files elsewhere."
     )
@@ -114,7 +114,7 @@ def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
     sandbox = ctx.sandbox.with_paths(read_only=paths[:MOST_READ_ONLY], hidden=hidden)
     if ctx.installed is None or not sandbox.writable:
         return sandbox
-    return sandbox.with_paths(read_only=ctx.installed.read_only(), writable=ctx.installed.writable())
+    return sandbox.with_paths(read_only=ctx.installed.folders(), writable=ctx.installed.caches())
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:

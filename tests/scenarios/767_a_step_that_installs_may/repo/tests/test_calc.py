@@ -1,3 +1,0 @@
-from calc import add
-
-assert add(1, 2) == 3
