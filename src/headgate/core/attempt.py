@@ -296,9 +296,7 @@ class StageState:
         """Why what the model said in its final turn is not accepted; empty if no check refused it."""
         if not isinstance(self.verdict, Fail):
             return ""
-        last = self.refused_last
-        clause = last.clause if last and last.check == self.verdict.kind else ""
-        return clause or f"the check {self.verdict.kind} failed"
+        return self.verdict.clause or f"the check {self.verdict.kind} failed"
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"

@@ -13,6 +13,8 @@ class Executions:
 
     all: tuple[Execution, ...] = ()
     """In the order in which they were begun."""
+    begun: int = 0
+    """How often one was begun, or gone on with."""
     last: int = 0
     """The number of the one that was carried out last, perhaps again."""
     since: str = ""
@@ -29,6 +31,7 @@ class Executions:
             case ev.RecipeStarted():
                 if body.number > len(self.all):
                     self.all = (*self.all, Execution(body.number, body.task_type, body.goals))
+                self.begun += 1
                 self.last, self.since, self.work = body.number, body.tree, WorkSinceFailure()
                 self.ended.pop(body.number, None)
             case ev.RecipeEnded() if body.number not in self.ended:

@@ -117,10 +117,10 @@ class Planning:
                 " is done, or execute what is still missing, with other goals."
             )
         most = PlannerSettings.model_validate(self.run.stage.settings).max_iterations
-        if job.state.tool_calls["execute"] >= most:
+        if done.begun >= most:
             raise ToolFailed(
-                f"execute was refused: it was called {most} times, which is the limit. Call stage_done, or"
-                " escalate and say what is missing."
+                f"execute was refused: something was executed {times(most)}, which is the limit. Call"
+                " stage_done, or escalate and say what is missing."
             )
         if 0 < recipe.repeats <= done.in_a_row(task_type):
             raise ToolFailed(
@@ -208,12 +208,11 @@ def _find_recipe(job: Job, task_type: str) -> Recipe:
 async def _has_changed(job: Job) -> bool:
     """Whether files of the task have changed since the start of the execution under way."""
     done = job.state.executed
-    if any(before != after for before, after in done.work.written.values()):
-        return True
+    written = done.work.written
     if not (done.work.ran and done.since):
-        return False
+        return any(before != after for before, after in written.values())
     differ = await job.tree.changed_between(done.since, await job.tree.mark())
-    return bool(set(differ) & set(await job.tree.changed_files()))
+    return bool(set(differ) & {*written, *await job.tree.changed_files()})
 
 
 def tell_replan(job: Job) -> str:
