@@ -154,6 +154,22 @@ class AutoModel:
 # A model as a task uses it: with its profile, what its server tells, and the transport that fits.
 
 
+class _NativeAlone(NativeModel):
+    """Calls through the server and in no other way; its context window is asked for when there is reason."""
+
+    def __init__(self, inner: Model, profile: Profile, inquiry: ServerInquiry) -> None:
+        super().__init__(inner, profile, rescue=False)
+        self.context_window: int | None = None
+        self._inquiry = inquiry
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        try:
+            return await super().reply(request, on_delta)
+        except ContextOverflow:
+            self.context_window = await self._inquiry.find_window()
+            raise
+
+
 _NATIVE_HOSTS = ("api.openai.com",)
 
 
@@ -174,7 +190,7 @@ def with_transport(model: Model, settings: ModelSettings, inquiry: ServerInquiry
         case "native" | "auto" | None if not can_be_probed(settings):
             return model
         case "native":
-            return NativeModel(model, profile, rescue=False)
+            return _NativeAlone(model, profile, inquiry)
         case "text":
             return TextModel(model, profile)
         case "schema":

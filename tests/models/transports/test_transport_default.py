@@ -273,7 +273,10 @@ async def test_what_the_questions_cost_is_told_with_the_next_reply(tmp_path: Pat
             assert told[replies - 1].usage == told[replies].usage
 
 
-@pytest.mark.parametrize(("given", "window"), [({}, 4096), ({"context_window": 9000}, 9000)])
+@pytest.mark.parametrize(
+    ("given", "window"),
+    [({}, 4096), ({"tool_transport": "native"}, 4096), ({"context_window": 9000}, 9000)],
+)
 async def test_a_request_that_does_not_fit_is_reason_to_ask_for_the_window(
     tmp_path: Path, given: dict[str, Any], window: int
 ) -> None:
@@ -289,7 +292,7 @@ async def test_a_request_that_does_not_fit_is_reason_to_ask_for_the_window(
                     await model.reply(Request([ASK], TOOLS))
             assert find_window(model, fitted) == window
     paths = [seen.path for seen in server.seen if not seen.path.endswith("/completions")]
-    assert paths == ([] if given else ["/v1/models", "/props"])
+    assert paths == ([] if "context_window" in given else ["/v1/models", "/props"])
 
 
 async def test_a_family_that_knows_no_calls_begins_with_what_it_can(tmp_path: Path) -> None:
