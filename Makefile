@@ -5,15 +5,31 @@ BIN := $(VENV)/bin
 # Tests write and sync thousands of small files: in memory, if at least 4 GB are free there.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 
-.PHONY: demo test lint compiled format docs bestiary eval-local clean
+pytest = PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs --tier $(1)
+
+.PHONY: demo test check everything rest lint compiled format docs bestiary eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
 
-test: $(VENV)/.installed-dev
+# About two minutes: each room by itself, and a tour of whole runs. It says what it leaves out.
+test: $(VENV)/.installed-dev compiled
+	@echo "Unit tests and a tour of whole runs. Left out: the other whole runs, the command line, the server (make check),"
+	@echo "kills, escapes, misbehaving models, real models, a browser (make everything)."
+	$(call pytest,test)
+
+# Before a merge: format, lint, types, layers, and every test but the hard ones.
+check: $(VENV)/.installed-dev
 	@# Neither keeps two processors busy.
 	@$(MAKE) --no-print-directory -j 2 lint compiled
-	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
+	$(call pytest,check)
+
+everything: test rest
+
+# What `make test` leaves out.
+rest: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint compiled
+	$(call pytest,rest)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from launcher import end_launchers
+from tiers import COMMANDS, is_left_out, tour
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("repeatable")
@@ -48,9 +49,30 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     end_launchers()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=list(COMMANDS), default="everything", help="what `make TIER` runs")
+
+
 def pytest_configure() -> None:
     """Modules and thousands of tests stay to the end: no look for garbage has to go through them."""
     gc.disable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return is_left_out(config.getoption("--tier"), collection_path) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the scenarios, `make test` runs a tour."""
+    if config.getoption("--tier") == "test":
+        chosen = tour() | {None}
+        config.hook.pytest_deselected(items=[item for item in items if _scenario(item) not in chosen])
+        items[:] = [item for item in items if _scenario(item) in chosen]
+
+
+def _scenario(item: pytest.Item) -> str | None:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params["folder"].name if callspec and item.path.parent.name == "scenarios" else None
 
 
 def pytest_collection_finish() -> None:

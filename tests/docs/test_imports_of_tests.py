@@ -1,7 +1,9 @@
-"""Tests use the faces of rooms, so that a module can move or be divided without a change to them."""
+"""Tests use the faces of rooms, so that a module can move. Each folder of them is in one tier."""
 
 import ast
 from pathlib import Path
+
+from tiers import FILES, FOLDERS
 
 TESTS = Path(__file__).parents[1]
 FACES = {"cli", "library", "models.network", "models.textcalls"}
@@ -61,3 +63,9 @@ def test_tests_import_the_faces_of_other_rooms() -> None:
     found = {module: test for module, test in foreign_modules().items() if not is_face(module)}
     assert {module: test for module, test in found.items() if module not in KNOWN} == {}
     assert KNOWN - found.keys() == set(), "no longer imported: remove it from KNOWN"
+
+
+def test_each_folder_of_tests_is_in_one_tier() -> None:
+    folders = {path.name for path in TESTS.iterdir() if any(path.glob("test_*.py"))}
+    assert folders == FOLDERS.keys()
+    assert [path for path in FILES if not (TESTS / path).exists()] == []

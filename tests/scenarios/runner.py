@@ -17,9 +17,11 @@ import asyncio
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +265,14 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@cache
+def _template() -> Path:
+    """The `.git` folder of an empty repository, made once: hundreds of scenarios begin with one."""
+    made = Path(tempfile.mkdtemp(prefix="template-"))
+    _sh(made, "git", "init", "-q", "-b", "main")
+    return made / ".git"
+
+
 def make_repo(folder: Path, repo: Path) -> Path:
     repo.mkdir()
     if (folder / "repo").is_dir():
@@ -271,7 +281,8 @@ def make_repo(folder: Path, repo: Path) -> Path:
         shutil.copy(folder / "agent.yaml", repo / "agent.yaml")
     if (folder / "setup.sh").exists():
         _sh(repo, "sh", "-eu", str(folder / "setup.sh"))
-    _sh(repo, "git", "init", "-q", "-b", "main")
+    if not (repo / ".git").exists():
+        shutil.copytree(_template(), repo / ".git")
     if not (folder / "no_commits").exists():
         _sh(repo, "git", "add", "-A")
         who = ("-c", "user.name=Tests", "-c", "user.email=tests@localhost", "-c", "commit.gpgsign=false")

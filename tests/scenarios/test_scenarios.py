@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from scenarios.runner import (
     read_outcome,
     run_scenario,
 )
+from tiers import tour
 
 HERE = Path(__file__).parent
 FOLDERS = sorted(path.parent for path in HERE.glob("*/task.txt"))
@@ -27,6 +29,12 @@ FOLDERS = sorted(path.parent for path in HERE.glob("*/task.txt"))
 def test_there_are_scenarios() -> None:
     assert FOLDERS
     assert all((folder / "expected" / "outcome.yaml").exists() for folder in FOLDERS)
+    assert tour() <= {folder.name for folder in FOLDERS}
+
+
+def test_a_number_names_one_scenario() -> None:
+    numbers = Counter(folder.name.partition("_")[0] for folder in FOLDERS)
+    assert [number for number, times in numbers.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
