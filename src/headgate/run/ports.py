@@ -62,11 +62,14 @@ class CallPorts:
     def _context(self) -> ToolContext:
         context = self.run.job.context
         may_write = any(spec.category == "write" for spec in self.run.all_specs)
+        times = (self.run.seconds_left(), self.run.job.seconds_left())
+        left = [seconds for seconds in times if seconds is not None]
         return replace(
             context,
             sandbox=context.sandbox
             if may_write or not context.sandbox
             else context.sandbox.without_writing(),
+            search_timeout=max(min([context.search_timeout, *left]), 0.1),
             made=self._made,
             plan=_Plan(self),
             status=_Status(self),

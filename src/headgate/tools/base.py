@@ -84,6 +84,8 @@ class ToolContext:
     """The cap on a result's length."""
     shell_timeout: float = 120.0
     """Seconds a command may take when the call names no time."""
+    search_timeout: float = 20.0
+    """Seconds a search may take."""
     ripgrep: str | None = None
     """The `rg` executable, where there is one."""
     on_output: Callable[[str], None] = lambda line: None

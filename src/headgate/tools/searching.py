@@ -132,7 +132,8 @@ def _add(
     found.lines += [(path, number, text) for number, text in lines[:room]]
 
 
-LIMITS = SearchLimits(shown=200, width=300, seconds=20.0)
+_SHOWN = 200
+_WIDTH = 300
 _ARGUMENT_BYTES = 200_000
 _RIPGREP = (
     *("--no-config", "--files-with-matches", "--null", "--no-messages", "--color=never"),
@@ -154,12 +155,13 @@ def search(ctx: ToolContext, args: Search) -> Outcome:
     if not args.pattern:
         raise ToolArgsInvalid("search: `pattern` is empty.")
     paths = _paths(ctx.workspace, args)
+    limits = SearchLimits(_SHOWN, _WIDTH, ctx.search_timeout)
 
     def choose(literally: bool) -> Sequence[str]:
         return _worth_searching(ctx, args.pattern, literally, paths)
 
-    found = search_lines(args.pattern, lambda path: ctx.workspace.read(show_path(path)).data, choose, LIMITS)
-    return Outcome(clean_text(_describe(args.pattern, found, len(paths), ctx.result_chars)))
+    found = search_lines(args.pattern, lambda path: ctx.workspace.read(show_path(path)).data, choose, limits)
+    return Outcome(clean_text(_describe(args.pattern, found, len(paths), ctx)))
 
 
 def _paths(workspace: Workspace, args: Search) -> list[str]:
@@ -197,14 +199,14 @@ def _worth_searching(ctx: ToolContext, pattern: str, literally: bool, paths: Seq
         return paths
     kept: set[str] = set()
     for batch in _batches(paths):
-        found = _ripgrep(ctx.ripgrep, ctx.workspace.root, wider, batch)
+        found = _ripgrep(ctx.ripgrep, ctx.workspace.root, wider, batch, ctx.search_timeout)
         if found is None:
             return paths
         kept |= found
     return [path for path in paths if path in kept]
 
 
-def _ripgrep(program: str, root: Path, pattern: str, paths: Sequence[str]) -> set[str] | None:
+def _ripgrep(program: str, root: Path, pattern: str, paths: Sequence[str], seconds: float) -> set[str] | None:
     command = [program, *_RIPGREP, f"--regexp={pattern}", "--", *paths]
     try:
         done = subprocess.run(
@@ -212,7 +214,7 @@ def _ripgrep(program: str, root: Path, pattern: str, paths: Sequence[str]) -> se
             cwd=root,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=LIMITS.seconds,
+            timeout=seconds,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -235,7 +237,8 @@ def _batches(paths: Sequence[str]) -> list[list[str]]:
     return batches
 
 
-def _describe(pattern: str, found: SearchHits, searched: int, limit: int) -> str:
+def _describe(pattern: str, found: SearchHits, searched: int, ctx: ToolContext) -> str:
+    limit = ctx.result_chars
     notes = []
     if found.error:
         notes.append(f"[searched as plain text: not a valid regular expression ({found.error})]")
@@ -243,7 +246,7 @@ def _describe(pattern: str, found: SearchHits, searched: int, limit: int) -> str
         notes.append(f"[{len(found.unread):,} files were skipped: too large or unreadable]")
     if found.left:
         notes.append(
-            f"[stopped after {LIMITS.seconds:g} s with {found.left:,} files not searched: use a simpler"
+            f"[stopped after {ctx.search_timeout:.3g} s with {found.left:,} files not searched: use a simpler"
             " pattern or name a path]"
         )
     if not found.matches:
