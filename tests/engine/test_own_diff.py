@@ -42,25 +42,29 @@ async def test_a_person_s_files_are_not_the_task_s(bench: Bench) -> None:
     assert kept["files_changed"] == ["new.txt", "other.txt"]
 
 
-async def test_a_person_s_lines_of_the_same_file_are_not_in_the_diff(any_bench: Bench) -> None:
+async def test_a_file_that_a_person_changed_as_well_is_shared(any_bench: Bench) -> None:
     bench = any_bench
     report = await bench.run(
         edit("a.txt", "line 3\n", "LINE 3\n"),
         lambda: mine(bench, "a.txt", "line 12\n", "mine\n"),
-        edit("a.txt", "line 20\n", "LINE 20\n"),
-        lambda: mine(bench, "a.txt", "line 27\n", ""),
         shell("chmod +x a.txt; sed -i 's/line 9$/LINE 9/' a.txt"),
-        lambda: mine(bench, "a.txt", "line 30\n", "line 30\nmine\n"),
+        lambda: bench.put("notes.md", "mine\n"),
+        write("new.txt", "new\n"),
     )
     diff = bench.engine.diff("t1")
     assert changed_lines(diff) == [
-        *("-line 3", "+LINE 3", "-line 9", "+LINE 9", "-line 20", "+LINE 20"),
+        *("-line 3", "+LINE 3", "-line 9", "+LINE 9", "-line 12", "+mine", "+new"),
     ]
-    assert b"new mode 100755" in diff
-    assert (report.files_changed, report.shared) == (("a.txt",), ())
+    assert (report.files_changed, report.shared) == (("a.txt", "new.txt"), ("a.txt",))
+    assert (
+        "Also changed by somebody else meanwhile, which the diff cannot tell apart: a.txt." in report.summary
+    )
+    changed = bench.text("a.txt")
     bench.put("a.txt", LINES)
     (bench.repo / "a.txt").chmod(0o644)
+    (bench.repo / "new.txt").unlink()
     bench.apply(diff)
+    assert bench.text("a.txt") == changed
 
 
 async def test_lines_that_both_changed_are_shown_with_a_remark(bench: Bench) -> None:

@@ -72,26 +72,9 @@ async def test_a_person_s_edits_stay_wherever_they_were_made(bench: Bench) -> No
     bench.put("a.txt", "my first line\n" + bench.text("a.txt"))
     done = await undo(bench)
     assert bench.text("a.txt") == "my first line\n" + LINES.replace("line 12\n", "my line 12\n")
-    assert done.files == ("a.txt",)
+    assert (done.files, done.shared) == (("a.txt",), ("a.txt",))
     assert done.kept == ("gone.sh", "last.txt", "notes.md")
     assert [bench.text(name) for name in (*done.kept, "before.txt")] == ["#!/bin/bash\n", *["mine\n"] * 3]
-
-
-async def test_a_person_s_edits_while_the_checks_run_stay(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path, steps(WAITING_CHECK))
-    bench.put("notes.md", "old\n")
-
-    def edits() -> None:
-        bench.put("notes.md", "mine\n")
-        bench.put("a.txt", bench.text("a.txt").replace("line 12\n", "mine\n"))
-
-    with person_at_check(bench.repo, edits):
-        report = await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
-    assert report.files_changed == ("a.txt",)
-    done = await undo(bench)
-    bench.engine.store.close()
-    assert bench.text("a.txt") == LINES.replace("line 12\n", "mine\n")
-    assert (bench.text("notes.md"), done.kept) == ("mine\n", ("notes.md",))
 
 
 async def test_what_a_formatter_and_a_generator_do_as_a_check_is_taken_back(tmp_path: Path) -> None:
@@ -112,39 +95,19 @@ async def test_what_a_formatter_and_a_generator_do_as_a_check_is_taken_back(tmp_
     assert bench.files() == before
 
 
-async def test_what_a_person_changes_beside_a_formatter_stays(tmp_path: Path) -> None:
+async def test_what_changes_while_a_check_runs_is_the_check_s_doing(tmp_path: Path) -> None:
     formats = "sed -i s/LINE/Line/ a.txt"
-    bench = make_bench(tmp_path, steps(f"{formats}; {WAITING_CHECK}"))
+    bench = make_bench(tmp_path, steps(f"echo ran >> count.log; {formats}; {WAITING_CHECK}"))
     bench.put("notes.md", "old\n")
+    before = bench.files()
     with person_at_check(bench.repo, lambda: bench.put("notes.md", "mine\n")):
-        await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+        report = await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
     done = await undo(bench)
     bench.engine.store.close()
-    assert (bench.text("a.txt"), bench.text("notes.md")) == (LINES, "mine\n")
-    assert (done.files, done.kept) == (("a.txt",), ("notes.md",))
-
-
-async def test_a_file_that_a_person_and_a_formatter_change_at_once_is_left_alone(tmp_path: Path) -> None:
-    formats = "sed -i s/LINE/Line/ a.txt"
-    bench = make_bench(tmp_path, steps(f"{formats}; {WAITING_CHECK}"))
-
-    def edits() -> None:
-        bench.put("a.txt", bench.text("a.txt").replace("line 12\n", "mine\n"))
-
-    with person_at_check(bench.repo, edits):
-        await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
-    assert "a.txt: hunk 1" in (await conflicts(bench)).problems[0]
-    bench.engine.store.close()
-
-
-async def test_what_a_check_writes_differently_each_time_stays(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path, steps("date +%s%N > stamp.txt"))
-    bench.put("stamp.txt", "old\n")
-    report = await bench.run(write("new.txt", "new\n"))
-    assert report.files_changed == ("new.txt",)
-    done = await undo(bench)
-    bench.engine.store.close()
-    assert (done.kept, bench.text("stamp.txt") != "old\n") == (("stamp.txt",), True)
+    assert (report.files_changed, report.shared) == (("a.txt", "notes.md"), ())
+    assert done.files == ("a.txt", "notes.md")
+    assert {name: found for name, found in bench.files().items() if not name.endswith(".log")} == before
+    assert bench.text("count.log") == "ran\n"  # no step was run again to find out who did it
 
 
 async def test_lines_that_somebody_changed_since_are_a_conflict_and_nothing_is_written(bench: Bench) -> None:

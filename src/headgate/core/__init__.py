@@ -1,7 +1,6 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, SIGNALS, StageState
-from headgate.core.authorship import Authorship, own_spans
 from headgate.core.boundary_text import (
     bare_words,
     boundary_problems,
@@ -115,7 +114,7 @@ from headgate.core.flow import (
     Stage,
 )
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
-from headgate.core.history import Comparison, compare, condense_failures, line_marks
+from headgate.core.history import Comparison, OthersEdits, compare, condense_failures, line_marks
 from headgate.core.images import MAX_IMAGE_BYTES, image_type, is_image_name
 from headgate.core.instructions import SystemPart, render_parts, render_variables
 from headgate.core.knobs import (

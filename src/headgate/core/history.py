@@ -159,6 +159,50 @@ class Proposal:
 
 
 @dataclass
+class OthersEdits:
+    """What somebody else changed while the task ran, as far as the log tells."""
+
+    is_told: bool = False
+    """False for a task that an earlier version started, and where the tree could not be looked at."""
+    left: str = ""
+    """The git tree as the task was last known to have left it."""
+    written: dict[str, set[str | None]] = field(default_factory=dict)
+    """What tools wrote since then, by path: every hash that the file had before and after."""
+    noticed: list[ev.EditsNoticed] = field(default_factory=list)
+
+    def apply(self, body: ev.Body) -> None:
+        match body:
+            case ev.TaskStarted():
+                self.is_told = body.tells_edits
+                self._leave(body.baseline)
+            case ev.ApplyStarted():
+                self.noticed.clear()
+                self._leave(body.baseline)
+                self._write(body.changes)
+            case ev.ToolStarted():
+                self._write(body.changes)
+            case ev.ToolFinished(tree=tree) if tree:
+                self._leave(tree)
+            case ev.VerifyFinished(known=tree) if tree:
+                self._leave(tree)
+            case ev.EditsNoticed(before=""):
+                self.is_told = False
+            case ev.EditsNoticed():
+                self.noticed.append(body)
+                self._leave(body.after)
+            case _:
+                pass
+
+    def _leave(self, tree: str) -> None:
+        self.left = tree
+        self.written.clear()
+
+    def _write(self, changes: Iterable[ev.FileHashes]) -> None:
+        for change in changes:
+            self.written.setdefault(change.path, set()).update((change.before, change.after))
+
+
+@dataclass
 class DiffFindings:
     """What reviews of the task's diff found. Each check goes back to the model once."""
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState, is_announced_end
-from headgate.core.authorship import Authorship
 from headgate.core.executed import Executions
 from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
     DiffFindings,
     Failure,
+    OthersEdits,
     Proposal,
     RunRecord,
     WorkSinceFailure,
@@ -140,8 +140,7 @@ class State:
     """What a person said too late to be read."""
     proposal: Proposal = field(default_factory=Proposal)
     """What a dry run proposes."""
-    edits: Authorship = field(default_factory=Authorship)
-    """Which changes are the task's own."""
+    others: OthersEdits = field(default_factory=OthersEdits)
     base: str = ""
     """The commit that its own worktree was made from; empty where it works in the tree itself."""
     has_worktree: bool = False
@@ -307,7 +306,7 @@ class State:
                 pass
         self.answers.apply(event.body)
         self.proposal.apply(event.body)
-        self.edits.apply(event.body)
+        self.others.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         self.executed.apply(event.body)

@@ -109,7 +109,7 @@ class Execution:
             self.folder = self.folder.at(self.task.id)
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
         snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
-        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state.edits)
+        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state.others)
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
         if self._past:

@@ -1,23 +1,21 @@
 """The working tree as one task sees it: what the task itself has changed since it began."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import Authorship, EditsNoticed, OnPulse, State, parse_path, show_path
-from headgate.engine.edit_watch import EditWatch
-from headgate.engine.own_changes import OwnTree, own_tree
+from headgate.core import EditsNoticed, OnPulse, OthersEdits, State, parse_path, show_path
+from headgate.engine.authors import EditWatch, OwnTree, own_tree, own_tree_now
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import DEFAULT_SECRETS, SecretNames
 from headgate.log import Folder, TaskRow
 from headgate.reading import MOST_CHARS, TaskDiff
-from headgate.run import Window
 from headgate.tree import (
     LARGE,
     AdaptedProposal,
     ConfinedTree,
-    Entry,
     FileChange,
     GitFailed,
     OverlayWorkspace,
@@ -50,7 +48,7 @@ class Changes:
     whole: str = ""
     """The git tree with what others changed, if that is another one."""
     shared: tuple[str, ...] = ()
-    """Files whose diff holds what others changed as well."""
+    """Files that others changed as well."""
     after_review: tuple[str, ...] = ()
     """Files that differ from the proposal as it was applied."""
 
@@ -76,12 +74,12 @@ class TaskTree:
         self,
         snapshots: Snapshots,
         written: Callable[[], Mapping[str, str | None]],
-        noticed: Callable[[], Authorship] = Authorship,
+        others: Callable[[], OthersEdits] = OthersEdits,
     ) -> None:
-        """`written`: what tools wrote, with the hash before; `noticed`: whose changes are whose."""
+        """`written`: what tools wrote, with the hash before; `others`: what others changed meanwhile."""
         self._snapshots = snapshots
         self._files = ConfinedTree(snapshots.repo)
-        self._written, self._noticed = written, noticed
+        self._written, self._others = written, others
         self._baseline = ""
         self._by_verification: set[str] = set()
         self._edits = EditWatch(snapshots, written, lambda: self._by_verification)
@@ -105,65 +103,45 @@ class TaskTree:
         self._baseline = baseline
         self._snapshots.go_on_from(baseline)
         self._by_verification = set(map(parse_path, left_behind))
-        self._edits.resume(self._noticed())
+        self._edits.resume(self._others())
 
-    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
+    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
         """See `Tree`."""
-        if self.overlay:
-            return None
-        return await asyncio.to_thread(self._edits.notice, mark, verifying=verifying)
+        return await asyncio.to_thread(self._notice, mark) if self._is_watched else None
 
-    async def window(self, before: str, after: str) -> Window:
-        """See `Tree`. What a check made, and tools did not write, is nobody's."""
-        found = () if self.overlay else self._snapshots.differences(before, after)
-        own = set(map(parse_path, self._written()))
-        there = [one.path for one in found if one.before and one.is_plain]
-        sides = (self._snapshots.entries(before), self._snapshots.entries(after)) if there else ({}, {})
-        theirs = set(self._edits.written_on(*sides)) - own
-        files = [path for path in there if path in own or path not in self._by_verification | theirs]
-        return Window(before, after, tuple(map(show_path, files)))
+    def _notice(self, mark: str) -> EditsNoticed | None:
+        with suppress(HeadgateError, OSError):  # a check that needs the tree says what is wrong with it
+            return self._edits.notice(mark or self._snapshots.take())
+        return None
 
-    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
+    async def settle(self, mark: str = "") -> str:
         """See `Tree`."""
-        return await asyncio.to_thread(self._remade, window, ConfinedTree(copy))
+        return await asyncio.to_thread(self._settle, mark) if self._is_watched else ""
 
-    def _remade(self, window: Window, copy: ConfinedTree) -> frozenset[str]:
-        wanted = self._snapshots.entries(window.after)
-        return frozenset(
-            name for name in window.files if self._entry_in(copy, name) == wanted.get(parse_path(name))
-        )
-
-    def _entry_in(self, copy: ConfinedTree, name: str) -> Entry | None:
-        data, mode = read_at(copy, name, LARGE), mode_at(copy, name)
-        if data is None or mode is None:
-            return None
-        return ("100755" if mode & 0o100 else "100644"), self._snapshots.name_of(data)
-
-    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
-        """See `Tree`."""
-        if self.overlay:
-            return None
-        paths = set(map(parse_path, made))
-        return await asyncio.to_thread(self._edits.note_step, window.before, window.after, paths)
-
-    async def known(self) -> str:
-        """See `Tree`."""
-        return "" if self.overlay else await asyncio.to_thread(self._edits.known)
-
-    async def note_command(self) -> tuple[str, EditsNoticed | None]:
-        """See `Tree`."""
-        return ("", None) if self.overlay else await asyncio.to_thread(self._edits.note_command)
+    def _settle(self, mark: str) -> str:
+        with suppress(HeadgateError, OSError):
+            return self._edits.settle(mark or self._snapshots.take())
+        self._edits.lose()
+        return ""
 
     async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         """What others have changed of the files that a tool is about to write; None if nothing."""
-        if self.overlay:
-            return None
-        return await asyncio.to_thread(self._edits.before_writing, changes)
+        return await asyncio.to_thread(self._notice_before, changes) if self._is_watched else None
+
+    def _notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        with suppress(HeadgateError, OSError):
+            return self._edits.before_writing(changes)
+        return None
 
     def note_writes(self, changes: Sequence[FileChange]) -> None:
         """A tool has written this."""
-        if not self.overlay:
+        if self._is_watched:
             self._edits.note_writes(changes)
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether others may change what the task works on."""
+        return bool(self._baseline) and not self.overlay
 
     async def changed_files(self) -> tuple[str, ...]:
         """The files that the task has changed since the start, as they are shown."""
@@ -183,7 +161,7 @@ class TaskTree:
         """
         try:
             pending = self._edits.pending(now)
-            return own_tree(self._snapshots, self._baseline, shown, self._noticed(), pending)
+            return own_tree(self._snapshots, self._baseline, shown, self._others(), pending)
         except GitFailed:
             return OwnTree(shown)
 
@@ -362,16 +340,6 @@ def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 
 # What a task proposes, or has changed, for who wants to see it while others work.
-
-
-def own_tree_now(snapshots: Snapshots, state: State) -> OwnTree:
-    """What a running task has changed so far. What differs while it runs a command counts as its own."""
-    now = snapshots.take()
-    if state.is_verifying or any(call.category == "run" for call in state.open_calls.values()):
-        return own_tree(snapshots, state.baseline, now, state.edits)
-    watch = EditWatch(snapshots, lambda: state.first_hashes, lambda: map(parse_path, state.left_behind))
-    watch.resume(state.edits)
-    return own_tree(snapshots, state.baseline, now, state.edits, watch.pending(now))
 
 
 def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = False) -> bytes:

@@ -1,11 +1,11 @@
 """Taking back what an ended task changed: exactly that, in the tree as it is now, all of it or nothing."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from headgate.core import FINAL_STATES, State, UndoStarted, build_report, say_discarded, show_path
-from headgate.engine.own_changes import own_differences, spans_of, whole_tree
+from headgate.engine.authors import own_spans
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
@@ -13,6 +13,7 @@ from headgate.log import Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
 from headgate.tree import (
     AdaptedProposal,
+    Difference,
     FileChange,
     OverlayWorkspace,
     ProposalConflicts,
@@ -34,6 +35,8 @@ class Undone:
     """Files that changed during the task and stay: the task did not write them."""
     left: tuple[str, ...]
     """What the task changed and a patch cannot take back."""
+    shared: tuple[str, ...] = ()
+    """Those of `files` that somebody else changed as well while the task ran: those changes stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def check_undoable(row: TaskRow, state: State) -> None:
             f"Nothing of task {name} is in your own tree: it worked in a worktree, which"
             f" headgate abort {name} removes."
         )
-    if not state.end_tree or not (state.edits.is_told or state.merged):
+    if not state.end_tree or not (state.others.is_told or state.merged):
         raise ConfigError(
             f"It is not recorded which changes are those of task {name} alone: look at them with"
             f" headgate diff {name}, and undo them with headgate diff {name} | git apply -R."
@@ -91,7 +94,9 @@ async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> U
         if reason := await rewrite(folder, store, row.task.id, plan.started, plan.changes, now):
             return Overlap(row.task.id, (reason,))
         files = tuple(change.path for change in plan.started.changes)
-        return Undone(row.task.id, files, plan.started.kept, plan.started.left)
+        both = state.ended.shared if state.ended else ()
+        shared = tuple(path for path in files if path in both)
+        return Undone(row.task.id, files, plan.started.kept, plan.started.left, shared)
 
 
 def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
@@ -99,6 +104,7 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
     overlay = OverlayWorkspace(own_workspace(folder))
     hidden = hides_secrets(state.config.get("secret_files", ()))
     own: dict[str, None] = {}
+    uncertain = {path for one in state.others.noticed for path in one.uncertain}
     left: dict[str, None] = dict.fromkeys(state.ended.not_in_diff if state.ended else ())
     with Snapshots.apart(folder.repo, hidden) as snapshots:
         for before, after in reversed(spans_of(state)):
@@ -106,7 +112,7 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
             plain = [one for one in found if one.is_plain]
             own.update((show_path(one.path), None) for one in plain)
             left.update((show_path(one.path), None) for one in found if not one.is_plain)
-            if lost := sorted(state.edits.uncertain & {show_path(one.path) for one in plain}):
+            if lost := sorted(uncertain & {show_path(one.path) for one in plain}):
                 told = "was changed by somebody else while the task was interrupted"
                 return Overlap(task, tuple(f"{path}: {told}" for path in lost))
             fitted = adapt_proposal(overlay, strict_patch(snapshots, plain))
@@ -120,6 +126,27 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
         changes=tuple(map(hashes_of, changes)), folders=folders, kept=kept, left=tuple(left)
     )
     return _Plan(changes, started)
+
+
+def whole_tree(state: State) -> str:
+    """The git tree at a task's end, with what others changed while it ran."""
+    return (state.ended.whole if state.ended else "") or state.end_tree
+
+
+def spans_of(state: State) -> list[tuple[str, str]]:
+    """The pairs of trees between which an ended task changed the user's own tree, in order."""
+    if state.merge:
+        return [(state.merge.before, state.merge.after)]
+    return own_spans(state.others.noticed, state.baseline, whole_tree(state))
+
+
+def own_differences(snapshots: Snapshots, state: State, before: str, after: str) -> Iterator[Difference]:
+    """What differs between two trees of an ended task, less new files of verification runs."""
+    made = set(state.left_behind) - set(state.files_changed)
+    missing = set(state.ended.not_in_diff if state.ended else ())
+    for one in snapshots.differences(before, after):
+        if show_path(one.path) not in made and show_path(one.path) not in missing:
+            yield one
 
 
 def _changed_meanwhile(snapshots: Snapshots, state: State) -> list[str]:

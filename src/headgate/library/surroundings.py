@@ -1,6 +1,6 @@
 """What a flow without a repository has in place of one: no files, no tree, nothing to verify."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from headgate.core import EditsNoticed
 from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
 from headgate.reading import TaskDiff
-from headgate.run import Window
 from headgate.tree import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
 _NONE = "This flow has no files."
@@ -78,23 +77,11 @@ class NoTree:
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def window(self, before: str, after: str) -> Window:
-        return Window(before, after, ())
-
-    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
+    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
         return None
 
-    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
-        return frozenset()
-
-    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
-        return None
-
-    async def known(self) -> str:
+    async def settle(self, mark: str = "") -> str:
         return ""
-
-    async def note_command(self) -> tuple[str, EditsNoticed | None]:
-        return "", None
 
     async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         return None

@@ -4,7 +4,7 @@ from headgate.run.attempts import restore, restore_overlay
 from headgate.run.first_messages import context_document
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed
-from headgate.run.job import Job, Window
+from headgate.run.job import Job
 from headgate.run.kinds import KINDS
 from headgate.run.outputs import find_schema_fault, read_output
 from headgate.run.program_code import ProgramFailed, call_program

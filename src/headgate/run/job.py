@@ -1,10 +1,9 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.checks import CHECKS, Check, Verifier
@@ -60,15 +59,6 @@ class Log(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What changed while one step of a verification ran: files that were there before, and two marks."""
-
-    before: str
-    after: str
-    files: tuple[str, ...]
-
-
 class Tree(Protocol):
     """The working tree, compared with the task's start."""
 
@@ -107,38 +97,21 @@ class Tree(Protocol):
         """The files that differ between two marks."""
         ...
 
-    async def window(self, before: str, after: str) -> Window:
-        """What of the files that were there at the first of two marks differs at the second."""
-        ...
-
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         """New files between two marks, which are not the task's doing but a verification run's."""
         ...
 
-    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
+    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
         """What others have changed since the task last wrote or ran something; None if nothing.
 
-        `mark` is the tree as it is, if it was just looked at. If `verifying`, the project's own checks have
-        just ended: they may have done it.
+        `mark` is the tree as it is, if it was just looked at.
         """
         ...
 
-    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
-        """The files that are in a copy of the tree as they were when the step of a check had ended."""
-        ...
+    async def settle(self, mark: str = "") -> str:
+        """A command, or a check, has ended: what changed since `notice_edits` is its doing.
 
-    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
-        """Of what changed while a step ran, `made` is the step's doing; returns what others changed."""
-        ...
-
-    async def known(self) -> str:
-        """The tree as the task and its checks have left it, if that is recorded."""
-        ...
-
-    async def note_command(self) -> tuple[str, EditsNoticed | None]:
-        """What changed since `notice_edits` is a command's doing, but for what others write on meanwhile.
-
-        Returns the tree, if that is recorded, and what others did.
+        Returns the tree as it is, if it could be looked at.
         """
         ...
 

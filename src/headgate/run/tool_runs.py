@@ -73,8 +73,7 @@ async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) 
         raise ToolFailed(f"{tool.name} was stopped: the task ran out of time.") from None
     finally:
         if not ports.ran_tests:
-            tree, edits = await uninterrupted(run.job.tree.note_command())
-            _note_edits(run, edits)
+            tree = await uninterrupted(run.job.tree.settle())
     return outcome, tree
 
 

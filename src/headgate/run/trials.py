@@ -90,13 +90,6 @@ class Trials:
         async with self.verifier(changes) as (_, verifier):
             return await self._run(verifier)
 
-    @asynccontextmanager
-    async def after_step(self, step: VerifyStep, changes: Sequence[FileChange]) -> AsyncIterator[Path]:
-        """A copy with these changes, in which a step has run."""
-        async with self.verifier(changes) as (tree, verifier):
-            await self._run(replace(verifier, steps=(step,)))
-            yield tree
-
     async def measure(self) -> tuple[Verification, CoverageByTest]:
         """What the check says to the tree as it is, and which lines each Python test runs."""
         async with self.verifier() as (tree, verifier):

@@ -24,7 +24,6 @@ from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
-from headgate.run.step_changes import StepChanges
 from headgate.run.trials import RedBefore, accepts_red_before, protects_all
 
 MOST_REWRITES = 2
@@ -73,11 +72,10 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         job.log.record(path, turn, edits)
         await job.log.commit()
     own = await job.tree.own_mark(tree)
-    before, steps_did = RedBefore(job, tree), StepChanges(job, tree)
+    before = RedBefore(job, tree)
     run = ProtectedRun(job.verifier, job.context)
 
     async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
-        await steps_did.look(ran)
         if isinstance(ran.verdict, Fail) and not opening:
             # People are told now: what else is found out about the failure may take a minute.
             decides = asked or not accepts_red_before(job)
@@ -96,11 +94,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     found = run.judge(found)
     after = await job.tree.mark()
     left_behind = await job.tree.left_behind(tree, after)
-    for edits in await steps_did.settle():
-        job.log.record(path, turn, edits)
-    if edits := await job.tree.notice_edits(after, verifying=True):
-        job.log.record(path, turn, edits)
-    await job.log.commit()
+    known = await job.tree.settle(after)
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
@@ -143,7 +137,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         red_before=tuple(before.same),
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
-        known=steps_did.known,
+        known=known if after != tree else "",
         clause=f"; {reason}" if late else "" if opening else job.redact(before.found.clause),
     )
     job.log.record(path, turn, finished, None if asked else message or None)

@@ -123,6 +123,10 @@ class Snapshots:
                     return tree
             return self._remember(entries)
 
+    def ignores(self, path: str) -> bool:
+        """Whether git ignored a file of this path when the task began; known once a snapshot was taken."""
+        return self._start is not None and self._start.ignored.file(path)
+
     def _store(self, data: bytes) -> str:
         name = object_name("blob", data, self.objects.length)
         return name if name in self._existing else self.objects.write("blob", data)

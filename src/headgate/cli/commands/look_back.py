@@ -271,8 +271,8 @@ def _log_tail(log: Path) -> list[str]:
 def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
     """Print what a task proposes or has changed, as a diff for git apply. Without ID: the latest task.
 
-    What others changed while the task ran is not in it. A note on standard error names files in which that
-    cannot be told apart.
+    Files that only others changed while the task ran are not in it. A note on standard error names files that
+    they changed as well.
 
     If verification failed after a proposal was applied, the model may have changed more files. A note on
     standard error names them. Another note names changed files that a diff cannot show, such as those in a

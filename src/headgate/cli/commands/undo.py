@@ -63,6 +63,8 @@ def undone_lines(undone: Undone) -> list[str]:
     lines = [f"Task {name} was undone: {', '.join(undone.files)}."]
     if not undone.files:
         lines = [f"Task {name} was undone: its changes were no longer in the working tree."]
+    if undone.shared:
+        lines.append(f"Also changed by somebody else, whose lines were kept: {', '.join(undone.shared)}.")
     if undone.kept:
         lines.append(f"Not the task's own changes, and kept: {', '.join(undone.kept)}.")
     if undone.left:
