@@ -1,10 +1,22 @@
-"""What a user has answered once and for all, in small JSON files beside the user's own configuration."""
+"""The user's own configuration, and beside it, in small JSON files, what a user has answered for good."""
 
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 import orjson
+import platformdirs
+
+
+def user_config_path() -> Path:
+    """Where the user's own configuration is."""
+    return platformdirs.user_config_path("headgate") / "config.yaml"
+
+
+def show_own_config() -> str:
+    """The same for people."""
+    path, home = user_config_path(), Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def read_remembered(path: Path) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """Whether what verification steps name is there, looked for where they run."""
 
 import os
+import shutil
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
 from headgate.checks import Missing, find_missing
 from headgate.core import VerifyStep
+from headgate.process import NoSandbox, Sandbox, find_bubblewrap
 
 
 @pytest.fixture
@@ -121,3 +124,23 @@ async def test_a_script_whose_interpreter_is_missing(place: Path) -> None:
     [found] = await missing(place, "tool")
     assert (found.why, found.sure) == ("tool needs /nowhere/python, which was not found", True)
     assert os.access(place / "bin" / "tool", os.X_OK)
+
+
+async def test_an_environment_that_the_sandbox_hides_is_named_whole(place: Path, tmp_path: Path) -> None:
+    bubblewrap, system = find_bubblewrap(os.environ.get("PATH")), shutil.which("python3", path="/usr/bin")
+    if isinstance(bubblewrap, NoSandbox) or system is None:
+        pytest.skip("needs bubblewrap, and a Python of the system")
+    hidden = tmp_path / "hidden"
+    venv.create(hidden, with_pip=False)
+    [packages] = hidden.glob("lib/*/site-packages")
+    (packages / "runner.py").touch()
+    sandbox = Sandbox(
+        bubblewrap, tmp_path / "home", tmp_path / "scratch", writable=(place,), hidden=(hidden,)
+    )
+    step = VerifyStep(name="tests", command="python3 -m runner -q")
+    [found] = await find_missing([step], place, {"PATH": f"{hidden}/bin:/usr/bin:/bin"}, sandbox)
+    assert found.why == f"the module runner is in {hidden}, which the sandbox hides"
+    # Without the environment's Python, the module alone would not help.
+    assert found.advice.startswith(f"Show it with `commands: {{read: [{hidden}")
+    assert "site-packages" not in found.advice
+    assert found.advice.endswith("headgate/config.yaml")

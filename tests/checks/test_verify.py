@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import venv
 from itertools import count
 from pathlib import Path
 
@@ -124,6 +125,18 @@ async def test_a_runner_that_python_does_not_find(
     assert isinstance(found.verdict, Broken if broken else Fail)
     if broken:
         assert found.verdict == Broken('verification step "x": the program pytest is not installed')
+
+
+async def test_what_to_do_about_a_runner_that_python_does_not_have(tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=False)
+    environment = {"PATH": f"{tmp_path}/env/bin:{os.environ['PATH']}"}
+    found = await Verifier([step("x", "python3 -m pytest -q")], tmp_path, tmp_path / "runs", environment).run(
+        "run_x"
+    )
+    assert found.verdict == Broken(
+        'verification step "x" cannot run: python3 has no module pytest.'
+        " Install it, or correct the command: python3 -m pytest -q"
+    )
 
 
 async def test_a_missing_directory_is_the_environment_s_fault(tmp_path: Path) -> None:

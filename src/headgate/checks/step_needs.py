@@ -21,6 +21,7 @@ from headgate.guard import expand_steps, preparing_steps
 from headgate.patterns import regex
 from headgate.process import Sandbox, run_command
 from headgate.reading import Command, split_commands
+from headgate.remembered import show_own_config
 
 SECONDS = 20.0
 """How long the look may take."""
@@ -51,7 +52,10 @@ except Exception:
 if found is None:
     sys.exit(10)
 places = [*(found.submodule_search_locations or ()), *filter(os.path.isabs, [found.origin or ""])]
-print(os.path.dirname(places[0]) if places else "")
+place = os.path.dirname(places[0]) if places else ""
+whole = dict.fromkeys([sys.prefix, sys.base_prefix])
+for each in whole if any(place.startswith(each + "/") for each in whole) else [place]:
+    print(each)
 """
 _PROBE = """
 look() {{
@@ -234,22 +238,25 @@ def _explain(
         what, why = interpreter, f"{name} needs {interpreter}, which was not found"
     else:
         what, why = name, f"{name} was not found"
-    place = _outside(need, kind, interpreter, environment, root) if sandboxed else None
+    places = _outside(need, kind, interpreter, environment, root) if sandboxed else []
     called = f"{name} -m {need.module}" if kind == "module" else name
-    if place is None:
+    if not places:
         advice = f"Install it, or correct the command: {need.step.command}"
         if need.behind and need.also and need.sure:
             advice = "Install the packages of package.json, with `npm install` for instance"
         return Missing(need.step, called, why, advice, need.sure and not is_own, need.behind)
-    why = f"{what} is in {place}, which the sandbox hides"
-    advice = f"Show it with `commands: {{read: [{place}]}}` in your own configuration file"
+    why = f"{what} is in {places[0]}, which the sandbox hides"
+    shown = ", ".join(map(str, places))
+    advice = (
+        f"Show it with `commands: {{read: [{shown}]}}` in your own configuration file, {show_own_config()}"
+    )
     return Missing(need.step, called, why, advice, need.sure, need.behind)
 
 
 def _outside(
     need: Need, kind: str, interpreter: str, environment: Mapping[str, str], root: Path
-) -> Path | None:
-    """The folder that has it where there is no sandbox."""
+) -> list[Path]:
+    """The folders that have it where there is no sandbox."""
     search = need.also + environment.get("PATH", os.defpath)
     if kind == "module":
         return _module_outside(shutil.which(need.program, path=search), need.module, environment)
@@ -258,7 +265,7 @@ def _outside(
     else:
         name = need.program
         found = shutil.which(str(need.folder / name) if "/" in name else name, path=search)
-    return None if found is None else _folder_to_show(Path(found), root)
+    return [] if found is None else [_folder_to_show(Path(found), root)]
 
 
 def _folder_to_show(place: Path, root: Path) -> Path:
@@ -269,13 +276,17 @@ def _folder_to_show(place: Path, root: Path) -> Path:
     return home if (home / "pyvenv.cfg").exists() or (home / "lib").is_dir() else place.parent
 
 
-def _module_outside(python: str | None, module: str, environment: Mapping[str, str]) -> Path | None:
-    """Where Python has a module without a sandbox. Nothing of the repository is looked at."""
+def _module_outside(python: str | None, module: str, environment: Mapping[str, str]) -> list[Path]:
+    """Where Python has a module without a sandbox. Nothing of the repository is looked at.
+
+    In an environment, that is all of it, with the Python that it was made from: without them, the sandbox has
+    another Python, and the module alone would not help.
+    """
     with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(
             [str(python), "-c", _LOOK, module],
             cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
-        if done.returncode == 0 and done.stdout.strip():
-            return Path(done.stdout.strip())
-    return None
+        if done.returncode == 0:
+            return [Path(line) for line in done.stdout.splitlines() if line not in ("", "/usr", "/usr/local")]
+    return []

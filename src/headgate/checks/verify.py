@@ -173,7 +173,7 @@ class Verifier:
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
             return StepRun(step, log.name, started, self.now(), result, broken), f"{error}\n"
         verdict = self._judge(step, done)
-        if isinstance(verdict, Fail) and done.exit_code in _NOT_RUN:
+        if isinstance(verdict, Broken) or (isinstance(verdict, Fail) and done.exit_code in _NOT_RUN):
             verdict = await self._blame(step) or verdict
         counted = await asyncio.to_thread(count_tests, done.output)
         result = StepResult(

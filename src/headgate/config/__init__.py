@@ -12,7 +12,7 @@ from headgate.config.endpoint import (
 )
 from headgate.config.flow_choice import depends_on_goal, flow_from_config
 from headgate.config.flows import FlowNames, builtin_flows, load_flow, require_checks, write_flow
-from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config, user_config_path
+from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.recipe_files import load_recipes
@@ -21,3 +21,4 @@ from headgate.config.scout_stages import with_scouts
 from headgate.config.stage_forms import FLOW_SUFFIXES
 from headgate.config.trust import TrustedFiles, widening
 from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
+from headgate.remembered import user_config_path

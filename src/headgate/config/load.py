@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from pydantic import SecretStr, ValidationError
 
 from headgate.config.endpoint import (
@@ -29,6 +28,7 @@ from headgate.config.schema import NO_MODEL, Access, Config
 from headgate.config.trust import check_trust
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
+from headgate.remembered import user_config_path
 from headgate.tree import leads_out
 
 CONFIG_NAME = "agent.yaml"
@@ -56,11 +56,6 @@ class Loaded:
     def documents(self) -> tuple[Document, ...]:
         """What the files hold, for messages with line numbers."""
         return tuple(layer.document for layer in self.layers)
-
-
-def user_config_path() -> Path:
-    """Where the user's own configuration is."""
-    return platformdirs.user_config_path("headgate") / "config.yaml"
 
 
 def load_config(

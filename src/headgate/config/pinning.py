@@ -16,13 +16,14 @@ from pydantic import BaseModel, ValidationError
 
 from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.flows import builtin_flows
-from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
+from headgate.config.load import CONFIG_NAMES, Loaded, assemble
 from headgate.config.recipe_files import recipe_files
 from headgate.config.schema import provider_of
 from headgate.config.stage_forms import FLOW_SUFFIXES, expand_stages
 from headgate.config.yaml_files import Document, read_yaml
 from headgate.core import COMMANDS_FOLDER, Flow, ModelSettings
 from headgate.errors import ConfigError
+from headgate.remembered import user_config_path
 
 CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
 """Environment variables that are part of what a task is submitted with."""

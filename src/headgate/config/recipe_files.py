@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from headgate.config.flows import FlowNames, check_flow
-from headgate.config.load import user_config_path
 from headgate.config.stage_forms import FLOW_SUFFIXES
 from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
 from headgate.core import (
@@ -31,6 +30,7 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.guard import DEFAULT_SECRETS, SecretNames
 from headgate.patterns import regex
+from headgate.remembered import user_config_path
 from headgate.tree import leads_out
 
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
