@@ -23,8 +23,7 @@ from headgate.guard import (
     Approvals,
     AskPerson,
     Boundaries,
-    CommitProtection,
-    CommitRule,
+    CommitWatch,
     ConfigFiles,
     HiddenValues,
     InstalledPackages,
@@ -37,6 +36,7 @@ from headgate.guard import (
     Redactor,
     RenamedSecrets,
     ResolvedBoundaries,
+    Rule,
     SecretFiles,
     SecretScan,
     StartFiles,
@@ -190,42 +190,41 @@ def protection_for(
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
-    rules: dict[str, CommitRule] = {}
+    rules: list[Rule] = []
     bounds = Boundaries(boundaries.globs)
     if bounds:
-        rules["boundaries"] = CommitRule(bounds.covers, bounds.enters, "it is out of bounds for this task")
+        rules.append(Rule("boundaries", "it is out of bounds for this task", bounds.covers, bounds.enters))
     if package is not None:
         ignored = cache(lambda: IgnoredPaths(folder.tree))  # read with the first command, in its thread
         inside = OnlyInside(
             package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
         )
         reason = f"it is outside the package {show_path(package)}"
-        rules["package"] = CommitRule(inside.covers, inside.enters, reason)
+        rules.append(Rule("package", reason, inside.covers, inside.enters))
     if tests is not None:
-        rules["tests"] = CommitRule(tests.covers, tests.enters, REASON, tests.accepts)
+        rules.append(Rule("tests", REASON, tests.covers, tests.enters, tests.accepts))
     if own := ConfigFiles(task.config_files):
-        rules["configuration"] = CommitRule(own.covers, own.enters, own.reason)
+        rules.append(Rule("configuration", own.reason, own.covers, own.enters))
     parts: list[Protected] = [protect_git(folder.tree, kept / "git")]
     parts += [
         ProtectedFiles(
             folder.tree,
             rule.covers,
             enters=rule.enters,
-            accepts=rule.accepts,
-            folder=kept / name,
+            accepts=rule.allows,
+            folder=kept / rule.name,
             reason=rule.reason,
-            lasting=name == "tests",
-            left_between=name == "configuration",
+            lasting=rule.name == "tests",
+            left_between=rule.name == "configuration",
             decides=lambda path, change: (
                 (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
             ),
             prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
         )
-        for name, rule in rules.items()
+        for rule in rules
     ]
     # The last one: it compares commits with files that are restored.
-    common, commits = common_folder(folder.tree), kept / "head.json"
-    parts.append(CommitProtection(folder.tree, common, tuple(rules.values()), commits))
+    parts.append(CommitWatch(folder.tree, rules))
     return Protection(parts)
 
 

@@ -30,7 +30,7 @@ from headgate.core import (
 from headgate.engine.assembly import protected_tests, protection_for
 from headgate.errors import HeadgateError, StoreError
 from headgate.guard import (
-    CommitsFound,
+    CommitFound,
     ConfigFiles,
     Protected,
     ProtectedFiles,
@@ -146,7 +146,7 @@ def restored_events(restored: Iterable[Restored]) -> list[ProtectedCommits | Con
     """What the report says of commits, and of configuration that a person may have changed."""
     found: list[ProtectedCommits | ConfigRestored] = []
     for one in restored:
-        if isinstance(one, CommitsFound):
+        if isinstance(one, CommitFound):
             found.append(ProtectedCommits(sentence=one.sentence()))
         elif one.reason == ConfigFiles.reason and not one.problem:
             kept = f" What was there is kept in {one.copy}." if one.copy else ""

@@ -19,7 +19,7 @@ from headgate.core import (
     VerifyStarted,
     say_failed,
 )
-from headgate.guard import CommitsFound, Restored
+from headgate.guard import CommitFound, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
@@ -163,7 +163,7 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
 
 def _is_told(one: Restored) -> bool:
     """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
-    return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
+    return one.path == OWN_FOLDER or isinstance(one, CommitFound)
 
 
 async def _clues(job: Job, tree: str, found: Verification, red_before: Collection[str]) -> list[str]:

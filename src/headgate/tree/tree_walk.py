@@ -160,7 +160,7 @@ class TreeWalk:
         elif not _is_repository(place):
             return False
         self._rules.nested.add(path)
-        self._found[path] = (NESTED, _commit_of(place, self._name_length))
+        self._found[path] = (NESTED, commit_of(place) or "1" * self._name_length)
         return True
 
     def _note_file(self, directory: int, path: str, name: str, is_within: bool) -> None:
@@ -237,8 +237,8 @@ def _is_repository(folder: Path) -> bool:
     return (folder / ".git").is_file() or (folder / ".git" / "HEAD").is_file()
 
 
-def _commit_of(folder: Path, length: int) -> str:
-    """The commit that is checked out; a fixed name if there is none."""
+def commit_of(folder: Path) -> str:
+    """The commit that is checked out; empty if there is none, or git's files do not say."""
     own, shared = git_folder(folder), common_folder(folder)
     head = os.fsdecode(read_regular(own / "HEAD", 4096)).strip()
     for _ in range(5):  # a branch may be the name of another one
@@ -247,8 +247,7 @@ def _commit_of(folder: Path, length: int) -> str:
         name = head.removeprefix("ref:").strip()
         loose = read_regular(own / name, 4096) or read_regular(shared / name, 4096)
         head = os.fsdecode(loose).strip() or _packed(shared, name)
-    is_name = len(head) == length and not head.strip("0123456789abcdef")
-    return head if is_name else "1" * length
+    return head if len(head) in (40, 64) and not head.strip("0123456789abcdef") else ""
 
 
 def _packed(folder: Path, name: str) -> str:

@@ -1,2 +1,0 @@
-def test_add():
-    assert 1 + 2 == 3
