@@ -30,6 +30,7 @@ from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
 from headgate.tools import ToolContext
 from headgate.tree import DiskWorkspace, Snapshots, git
+from jobs import job_of
 
 SOURCE = "def is_free(total, limit):\n    return total > limit\n"
 MUTATED = SOURCE.replace(">", ">=")
@@ -113,7 +114,7 @@ class Case:
         async def no_sleep(seconds: float) -> None:
             raise AssertionError(f"waited {seconds} s")
 
-        return Job(
+        return job_of(
             task=self.task,
             flow=expand_flow(self.flow, [], CHECK_SPECS),
             kinds={**run.KINDS, **repair.KINDS},

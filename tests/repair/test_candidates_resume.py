@@ -117,9 +117,9 @@ def test_a_crash_at_every_sort_of_commit(
                 asyncio.run(CASE.start(store, CrashingStore(store, number, before)))
             decision, job = asyncio.run(CASE.take_up(store))
             assert result(decision, store) == whole, f"crashed at commit {number}"
-            assert job.context.workspace.read("calc.sh").text == "echo 4\n"
+            assert job.place.context.workspace.read("calc.sh").text == "echo 4\n"
             assert not job.state.open_calls
-            assert all(not transcript.messages for transcript in job.transcripts.values())
+            assert all(not transcript.messages for transcript in job.memory.transcripts.values())
             starts = [event for event in store.events("t1") if isinstance(event.body, ToolStarted)]
             assert len(starts) <= 2
     record_property("crash: commits of whole answers cut short", len(points))

@@ -89,8 +89,8 @@ def outcomes(
             tree = TaskTree(Snapshots(top / "repo"), lambda: log.state.first_hashes)
             await tree.begin()
             job = case.job(store, log, tree)
-            assert job.verifier is not None
-            quick = await QuickTrials.begin(Trials(job), job.verifier.steps[0], longest)
+            assert job.place.verifier is not None
+            quick = await QuickTrials.begin(Trials(job), job.place.verifier.steps[0], longest)
             return await replace(quick, seconds=600.0).run(changes) if quick else None
 
     return asyncio.run(find(case_of({"cart.py": SOURCE, "test_cart.py": TEST, **(files or {})}, check)))

@@ -38,6 +38,7 @@ from headgate.run.job import Tree
 from headgate.tools import Args, Outcome, Tool, ToolContext, run_tests
 from headgate.tools.base import tool
 from headgate.tree import DiskWorkspace, FileChange, Snapshots, git
+from jobs import job_of
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 FLOW = Flow(name="test", stages=(Stage(id="work"),))
@@ -93,7 +94,7 @@ def make_job(
     async def no_sleep(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s")
 
-    return Job(
+    return job_of(
         task=TASK,
         flow=expand_flow(FLOW, [tool.spec for tool in tools], CHECK_SPECS),
         kinds=KINDS,

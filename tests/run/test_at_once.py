@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_groups import TASK, Counter, Ran, make_job
+from test_groups import TASK, Counter, Ran, make_job, plain_kind
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import Decision, Note, Stage, StageEnded, ToolScope, ToolSpec, ViewPolicy, fold
 from headgate.log import Bus, Store, TaskLog
-from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.run import Job, StageEnd, StageRun, restore, run_flow
 from headgate.run.at_once import may_run_beside
+from jobs import other_job
 
 
 @pytest.fixture
@@ -56,8 +57,8 @@ def meet(name: str, *, alone: bool = False, **fields: Any) -> dict[str, Any]:
 def crowd_job(store: Store, log: TaskLog, crowd: Crowd, most: int, *stages: dict[str, Any]) -> Job:
     job = make_job(store, list(stages), Counter(), log)
     job.flow = job.flow.model_copy(update={"max_parallel": most})
-    kinds = {"meet": Kind("meet", crowd.run, runs_beside=True), "alone": Kind("alone", crowd.run)}
-    job.kinds = {**job.kinds, **kinds}
+    kinds = {"meet": plain_kind("meet", crowd.run, "runs_beside"), "alone": plain_kind("alone", crowd.run)}
+    job.parts.kinds = {**job.parts.kinds, **kinds}
     return job
 
 
@@ -200,12 +201,16 @@ def test_who_may_run_beside_others(store: Store) -> None:
 
     specs = [ToolSpec(name, name, {}, category) for name, category in [("r", "read"), ("w", "write")]]
     tools: Any = {spec.name: NamedTool(spec) for spec in specs}
-    job = replace(job, tools=tools)
+    job = other_job(job, tools=tools)
     reads = ToolScope(allow=("read",))
     assert may_run_beside(job, Stage(id="a", tools=reads), "")
     assert not may_run_beside(job, Stage(id="a"), "")
-    plain = Kind("plain", Crowd().run, runs_beside=True)
-    job.kinds = {**job.kinds, "plain": plain, "meet": replace(plain, is_conversation=True)}
+    plain = plain_kind("plain", Crowd().run, "runs_beside")
+    job.parts.kinds = {
+        **job.parts.kinds,
+        "plain": plain,
+        "meet": plain_kind("meet", Crowd().run, "runs_beside", "conversation"),
+    }
     assert not may_run_beside(job, Stage(id="a", kind="meet"), "")
     assert may_run_beside(job, Stage(id="a", kind="plain"), "")
     assert not may_run_beside(job, Stage(id="a", tools=reads, view=ViewPolicy(transcript="parent")), "")

@@ -12,7 +12,7 @@ from headgate.errors import ReplyInvalid
 from headgate.log import Store
 from headgate.models import ScriptedModel, find_profile
 from headgate.models.network import NativeModel, SchemaModel, TextModel
-from headgate.run import restore, run_flow
+from headgate.run import Memory, restore, run_flow
 from headgate.run.turn import BROKEN_CHARS
 
 DONE = '{"name": "stage_done", "arguments": {"stage": "work", "summary": "Seen."}, "thought": ""}'
@@ -92,7 +92,7 @@ async def test_after_a_crash_the_messages_are_the_same(store: Store) -> None:
     await run_flow(job)
     (stage,) = job.flow.leaves()
     said = job.transcript_of(stage)
-    again = replace(job, transcripts={})
+    again = replace(job, memory=Memory())
     restore(again, store.events("t1"), store.contents("t1"))
     assert again.transcript_of(stage).view == said.view
     assert any("big.t" in message.content for message in said.view)

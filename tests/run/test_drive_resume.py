@@ -85,8 +85,12 @@ def make(store: Store, log: TaskLog, stages: list[dict[str, Any]]) -> Job:
 
     model = ListReader()
     job = make_job(store, stages, Counter(), log)
-    job.models, job.tools, job.sleep = {None: model, "other": model}, {"think": think}, no_sleep
-    job.model_settings = {None: job.model_settings[None], "other": job.model_settings[None]}
+    job.models.clients, job.parts.tools, job.clock.sleep = (
+        {None: model, "other": model},
+        {"think": think},
+        no_sleep,
+    )
+    job.models.settings = {None: job.models.settings[None], "other": job.models.settings[None]}
     return job
 
 
@@ -106,7 +110,7 @@ async def run_list(
             job = make(store, log, stages)
             restore(job, store.events("t1"), store.contents("t1"))
             await run_flow(job)
-    seen = list(job.transcripts["list"].messages)
+    seen = list(job.memory.transcripts["list"].messages)
     return log.state, store.events("t1"), seen, crashing.seen
 
 

@@ -12,6 +12,7 @@ from headgate.checks import Verifier
 from headgate.core import VerifyStep
 from headgate.core.history import RunRecord
 from headgate.reading import FailedTest
+from headgate.run import Memory
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.scouts import FailureClues
 from headgate.tree import DiskWorkspace, IgnoredPaths
@@ -58,15 +59,18 @@ def make_job(repo: Path, command: str = UNITTEST, **fields: Any) -> Any:
     """A job whose step notes down, beside the repository, that it runs."""
     steps = (VerifyStep(name="tests", command=f"echo ran >> {repo.parent}/count; {command}", timeout=60),)
     environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    given = {
+    place = {
         "verifier": Verifier(steps, repo, repo.parent / "runs", environment),
         "context": SimpleNamespace(workspace=DiskWorkspace(repo), protected=None),
+        "proposing": fields.pop("proposing", False),
+        "redact": lambda text: text,
+    }
+    given = {
+        "place": SimpleNamespace(**place),
         "ignored": IgnoredPaths(repo),
         "state": SimpleNamespace(answers=SimpleNamespace(opening=None), runs=RunRecord(), failures=[]),
         "request": "Repair it.",
-        "memory": {},
-        "proposing": False,
-        "redact": lambda text: text,
+        "memory": Memory(),
     }
     return SimpleNamespace(**{**given, **fields})
 
@@ -154,7 +158,8 @@ async def test_files_that_git_ignores_are_not_suspect(repo: Path) -> None:
 )
 def test_what_failed_before_is_not_new(last: list[str], red_before: list[str]) -> None:
     job: Any = SimpleNamespace(
-        state=SimpleNamespace(failures=[SimpleNamespace(failing=last)]), redact=lambda text: text
+        state=SimpleNamespace(failures=[SimpleNamespace(failing=last)]),
+        place=SimpleNamespace(redact=lambda text: text),
     )
     failures = (FailedTest("test_a", "a.py:9", "boom"), FailedTest("test_b", "", ""))
     assert new_failures(job, failures, red_before) == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
-from test_groups import TASK, Counter, make_job
+from test_groups import TASK, Counter, make_job, plain_kind
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import (
@@ -30,7 +30,7 @@ from headgate.core import (
     split_path,
 )
 from headgate.log import Bus, Store, TaskLog
-from headgate.run import Job, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.run import Job, StageEnd, StageRun, restore, run_flow
 
 ACTIONS: list[Action] = ["advance", "advance", "advance", "retry", "fail", "skip"]
 
@@ -94,8 +94,12 @@ def random_stages(random: Random, most: int, depth: int = 0, prefix: str = "s") 
 def graph_job(store: Store, log: TaskLog, stages: list[dict[str, Any]], most: int) -> Job:
     job = make_job(store, stages, Counter(), log)
     job.flow = job.flow.model_copy(update={"max_parallel": most})
-    job.kinds = {**job.kinds, "act": Kind("act", act, runs_beside=True), "act_alone": Kind("act_alone", act)}
-    job.code = {"flip": flip}
+    job.parts.kinds = {
+        **job.parts.kinds,
+        "act": plain_kind("act", act, "runs_beside"),
+        "act_alone": plain_kind("act_alone", act),
+    }
+    job.parts.code = {"flip": flip}
     return job
 
 

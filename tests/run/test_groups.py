@@ -6,7 +6,7 @@ The kind needs no model. Nothing in the loop, the rules, the state or the events
 import asyncio
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count as count_from
 from itertools import pairwise
@@ -29,6 +29,8 @@ from headgate.core import (
     Flow,
     ModelSettings,
     Note,
+    Role,
+    Stage,
     StageEnded,
     StageStarted,
     Task,
@@ -41,9 +43,10 @@ from headgate.errors import ConfigError
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Entrance, Job, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.run import KINDS, Entrance, Job, Judge, Kind, StageEnd, StageRun, restore, run_flow
 from headgate.tools import ToolContext
 from headgate.tree import DiskWorkspace
+from jobs import job_of
 
 TASK = Task(id="t1", text="Count.", goal="Count.")
 
@@ -71,20 +74,52 @@ class Counter:
 
     @property
     def kind(self) -> Kind:
-        return Kind(
-            "count",
-            self.run,
-            settings=CountSettings,
-            is_told=True,
-            send_back=lambda job, stage: Entrance("check_failed", f"{stage.id} failed"),
-        )
+        counting = self
+
+        class Counting(Judge):
+            name = "count"
+            settings = CountSettings
+            roles = frozenset[Role]({"receives_failures", "sends_back"})
+
+            async def run(self, run: StageRun) -> StageEnd:
+                return await counting.run(run)
+
+            def send_back(self, job: Job, stage: Stage) -> Entrance:
+                return Entrance("check_failed", f"{stage.id} failed")
+
+        return Counting()
+
+
+def plain_kind(name: str, run: Callable[[StageRun], Awaitable[StageEnd]], *roles: Role) -> Kind:
+    """A kind that is nothing but what its attempts do."""
+
+    class Plain(Kind):
+        async def run(self, attempt: StageRun) -> StageEnd:
+            return await run(attempt)
+
+    kind = Plain()
+    kind.name, kind.roles = name, frozenset(roles)
+    return kind
+
+
+class Finding(Judge):
+    """A kind that reports once, or one that only sends the work back."""
+
+    def __init__(self, name: str, run: Callable[[StageRun], Awaitable[StageEnd]], *roles: Role) -> None:
+        self.name, self._run, self.roles = name, run, frozenset({"quiet", "sends_back", *roles})
+
+    async def run(self, run: StageRun) -> StageEnd:
+        return await self._run(run)
+
+    def send_back(self, job: Job, stage: Stage) -> Entrance:
+        return Entrance("review", "too wide")
 
 
 async def mark(run: StageRun) -> StageEnd:
     return StageEnd(Decision("advance", "done"), Note(summary="marked"))
 
 
-MARK = Kind("mark", mark, is_announced=False)
+MARK = plain_kind("mark", mark, "quiet")
 """A kind that nobody is told of, and that can be told nothing."""
 
 
@@ -99,7 +134,7 @@ def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: 
         raise AssertionError(f"waited {seconds} s")
 
     model = ScriptedModel([])
-    return Job(
+    return job_of(
         task=TASK,
         flow=expand_flow(Flow.model_validate({"name": "test", "stages": stages}), [], ()),
         kinds={**KINDS, "count": counter.kind, "mark": MARK},
@@ -323,21 +358,15 @@ async def test_what_depends_on_a_stage_that_does_not_run_does_not_run_either(sto
 
 async def test_what_a_review_found_is_ignored_for_good_if_the_task_is_to_end(store: Store) -> None:
     """A dry run that was concluded is applied as it was proposed."""
-    found = Kind(
-        "find",
-        _find,
-        is_announced=False,
-        finds_once=True,
-        send_back=lambda job, stage: Entrance("review", "too wide"),
-    )
+    found = Finding("find", _find, "reports_once")
     group = {
         "id": "loop",
         "repeat": {"until": "check.passed", "max": 5},
         "stages": [count("work"), {"id": "find", "kind": "find"}, count("check", needs=["find"])],
     }
     job = make_job(store, [group], Counter(), TaskLog(store, Bus(), TASK, time.time))
-    job.kinds = {**job.kinds, "find": found}
-    job.stopping = lambda: True
+    job.parts.kinds = {**job.parts.kinds, "find": found}
+    job.people.stopping = lambda: True
     assert await run_flow(job) == Decision("advance", "done")
     ended = [
         "loop/work completed",
@@ -349,7 +378,7 @@ async def test_what_a_review_found_is_ignored_for_good_if_the_task_is_to_end(sto
     log = TaskLog(store, Bus(), TASK, time.time)
     log.state = fold(store.events("t1"))
     again = make_job(store, [group], Counter(), log)
-    again.kinds = {**again.kinds, "find": found}
+    again.parts.kinds = {**again.parts.kinds, "find": found}
     assert await run_flow(again) == Decision("advance", "done")
     assert Ran(Decision("advance", "done"), store.events("t1"), []).ended == ended
 
@@ -370,12 +399,8 @@ async def test_a_broken_environment_ends_the_task_also_after_the_work_has_passed
         ],
     }
     job = make_job(store, [group], Counter(), TaskLog(store, Bus(), TASK, time.time))
-    send = {"send_back": lambda job, stage: Entrance("review", "too wide")}
-    kinds = [
-        Kind("find", _find, is_announced=False, finds_once=True, **send),
-        Kind("environment", environment, is_announced=False, **send),
-    ]
-    job.kinds = {**job.kinds, **{kind.name: kind for kind in kinds}}
+    kinds = [Finding("find", _find, "reports_once"), Finding("environment", environment)]
+    job.parts.kinds = {**job.parts.kinds, **{kind.name: kind for kind in kinds}}
     assert await run_flow(job) == Decision("infra", "check_broken")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,7 @@ from headgate.run import KINDS, Job, run_flow
 from headgate.run.first_messages import opening_message
 from headgate.tools import STATUS_TOOL, ToolContext, ls, read_file, task_status
 from headgate.tree import DiskWorkspace
+from jobs import job_of, other_job
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
 
@@ -84,7 +85,7 @@ def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: 
     async def no_sleep(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s")
 
-    return Job(
+    return job_of(
         task=TASK,
         flow=expand_flow(flow, [ls.spec, read_file.spec], CHECK_SPECS),
         kinds=KINDS,
@@ -194,7 +195,7 @@ async def test_the_signal_of_the_end_is_not_withheld_in_a_final_turn(store: Stor
     model = Caller([DONE, DONE])
     flow = work(checks={"files_read": 1}, budget=Budget(turns=1, retries=0), allow_missing_done=False)
     job = make_job(store, flow, {None: model})
-    job.stable_tools = True
+    job.pinned.stable_tools = True
     await run_flow(job)
     assert model.withheld[:2] == [set(), {"ls", "read_file"}]
 
@@ -239,7 +240,7 @@ THE_SAME = "Same result as the last call: nothing has changed since."
 
 
 def with_numbers(job: Job, text: str = NUMBERS) -> Job:
-    (job.context.workspace.root / "n.txt").write_text(text)
+    (job.place.context.workspace.root / "n.txt").write_text(text)
     return job
 
 
@@ -292,7 +293,7 @@ async def test_tools_of_other_stages_that_are_sent_nevertheless_are_withheld(sto
     )
     model = Caller([LIST, DONE, READ, DONE])
     job = make_job(store, Flow(name="test", stages=stages), {None: model})
-    job.stable_tools = True
+    job.pinned.stable_tools = True
     await run_flow(job)
     assert model.withheld == [{"read_file"}, {"read_file"}, {"ls"}, {"ls"}]
 
@@ -361,7 +362,7 @@ async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store:
     model = Endless()
     job = make_job(store, Flow(name="one", stages=(Stage(id="look"),)), {None: model})
     short = ModelSettings(model="openai/endless", timeouts=Timeouts(reply=0.05))
-    decision = await run_flow(replace(job, model_settings={None: short}))
+    decision = await run_flow(other_job(job, model_settings={None: short}))
     assert (decision.action, model.requests, model.cut_off) == ("advance", 2, True)
     (failed,) = [event.body for event in store.events("t1") if isinstance(event.body, ReplyFailed)]
     assert (failed.error, failed.detail) == ("invalid", "The reply took longer than 0.05 s and was cut off.")
@@ -369,12 +370,12 @@ async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store:
 
 async def test_last_replies_share_one_time_once_the_task_is_out_of_time(store: Store) -> None:
     model = Endless(endless=9)
-    job = replace(make_job(store, work(), {None: model}), limits=Limits(seconds=0.2), last_seconds=0.3)
-    job.state.started_at = job.now()
+    job = other_job(make_job(store, work(), {None: model}), limits=Limits(seconds=0.2), last_seconds=0.3)
+    job.state.started_at = job.clock.now()
     decision = await run_flow(job)
     assert (decision.action, decision.reason) == ("stuck", "limit_seconds")
     # One reply that ran out of time, and one in the final turn, which took the rest: no third is asked for.
-    assert (model.requests, job.last_seconds) == (2, 0.0)
+    assert (model.requests, job.models.last_seconds) == (2, 0.0)
 
 
 def calling(name: str, arguments: str) -> Reply:
@@ -386,7 +387,7 @@ async def test_a_long_status_is_cut_in_the_log_and_the_limit_is_the_stage_s_own(
     flags = {"ready_for_final_report": False, "need_to_run_more_tools": True}
     model = ScriptedModel([calling(STATUS_TOOL, json.dumps(said | flags)), calling(*DONE)])
     job = make_job(store, work(budget=Budget(standalone_status=4)), {None: model})
-    job.tools = {**job.tools, STATUS_TOOL: task_status}
+    job.parts.tools = {**job.parts.tools, STATUS_TOOL: task_status}
     await run_flow(job)
     given = [event.body for event in store.events(TASK.id) if isinstance(event.body, TaskStatusGiven)]
     assert [(len(body.done), body.done[-1], body.now) for body in given] == [(200, "\u2026", "c")]

@@ -49,9 +49,9 @@ class Saver:
 
 def make(store: Store, log: TaskLog) -> Job:
     job = make_job(store, STAGES, Counter(), log)
-    job.models = {None: Saver()}
-    job.tools = {tool.name: tool for tool in (memory_search, memory_save)}
-    job.context = replace(job.context, memory=TaskMemory(store.memories, TASK.id, lambda: 7.0))
+    job.models.clients = {None: Saver()}
+    job.parts.tools = {tool.name: tool for tool in (memory_search, memory_save)}
+    job.place.context = replace(job.place.context, memory=TaskMemory(store.memories, TASK.id, lambda: 7.0))
     return job
 
 
@@ -67,7 +67,7 @@ async def save(store: Store, crash_at: int, before: bool) -> tuple[State, list[M
         job = make(store, log)
         restore(job, store.events("t1"), store.contents("t1"))
         await run_flow(job)
-    return log.state, list(job.transcripts["keep"].messages), crashing.seen
+    return log.state, list(job.memory.transcripts["keep"].messages), crashing.seen
 
 
 @pytest.mark.parametrize("before", [True, False])

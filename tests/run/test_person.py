@@ -35,6 +35,7 @@ from headgate.log import Bus, Store, TaskLog
 from headgate.run import KINDS, Job, restore, run_flow
 from headgate.tools import ToolContext, ls, read_file
 from headgate.tree import DiskWorkspace
+from jobs import job_of
 
 TASK = Task(id="t1", text="Look.", goal="Look.")
 TWO = Flow(
@@ -122,7 +123,7 @@ def make_job(store: Store, flow: Flow, model: Any, appending: Any = None, **fiel
         "pulse": lambda *pulse, **more: None,
         "lines": lambda: store.lines("t1"),
     }
-    return Job(**{**given, **fields})
+    return job_of(**{**given, **fields})
 
 
 def spoken(store: Store) -> list[str]:

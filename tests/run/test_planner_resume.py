@@ -80,8 +80,8 @@ def make(store: Store, log: TaskLog) -> Job:
     job = make_job(store, [stage], Counter(), log)
     job.flow = job.flow.model_copy(update={"recipes": RECIPES})
     job.state.flow = job.flow  # as the start of a task records it
-    job.models = {None: PlanReader()}
-    job.tools = {tool.name: tool for tool in (think, execute_tool(RECIPES), escalate)}
+    job.models.clients = {None: PlanReader()}
+    job.parts.tools = {tool.name: tool for tool in (think, execute_tool(RECIPES), escalate)}
     return job
 
 
@@ -100,7 +100,7 @@ async def run_plan(
             job = make(store, log)
             restore(job, store.events("t1"), store.contents("t1"))
             await run_flow(job)
-    said = [message.content for message in job.transcripts["planner"].messages]
+    said = [message.content for message in job.memory.transcripts["planner"].messages]
     return log.state, store.events("t1"), said, crashing.seen
 
 

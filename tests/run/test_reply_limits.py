@@ -1,7 +1,6 @@
 """How many tokens a request asks for: the least of what the stage, the person and the window allow."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from headgate.log import Store
 from headgate.models import ScriptedModel
 from headgate.run import Job, run_flow
 from headgate.run.asking import LEAST_REPLY, limit_reply, reply_in_time
+from jobs import other_job
 
 WINDOW = 4_096
 
@@ -36,8 +36,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def job_with(store: Store, *replies: Reply, person: int | None = None, window: int | None = None) -> Job:
     job = make_job(store, work(), {None: ScriptedModel(list(replies))}, window)
-    settings = job.model_settings[None].model_copy(update={"max_tokens": person})
-    return replace(job, model_settings={None: settings})
+    settings = job.models.settings[None].model_copy(update={"max_tokens": person})
+    return other_job(job, model_settings={None: settings})
 
 
 def ask(chars: int, asked: int | None = None) -> Request:
@@ -71,7 +71,7 @@ async def test_what_is_left_is_reckoned_as_the_server_counts(store: Store) -> No
     job = job_with(store, Reply(Message("assistant", "Yes."), Usage(3_000, 1)), window=WINDOW)
     # By the usual guess of 3.5 characters a token, it would be 2,000 tokens, and with a margin 1,796 left.
     await reply_in_time(job, None, ask(6_992, 2_500))
-    model = job.models[None]
+    model = job.models.clients[None]
     assert isinstance(model, ScriptedModel)
     assert model.requests[0].max_tokens == 1_796
     assert limit_reply(job, None, ask(6_992, 2_500)).max_tokens == 647
@@ -82,8 +82,8 @@ async def test_every_request_of_a_stage_keeps_to_it(store: Store) -> None:
     stage = {"agent": Agent(options=AgentOptions(max_tokens=9_000))}
     model = ScriptedModel([Reply(Message("assistant", "Seen.")), Reply(Message("assistant", "Seen."))])
     job = make_job(store, work(**stage), {None: model})
-    settings = job.model_settings[None].model_copy(update={"max_tokens": 700})
-    await run_flow(replace(job, model_settings={None: settings}))
+    settings = job.models.settings[None].model_copy(update={"max_tokens": 700})
+    await run_flow(other_job(job, model_settings={None: settings}))
     assert [request.max_tokens for request in model.requests] == [700, 700]
 
 

@@ -40,6 +40,7 @@ from headgate.log import Bus, Store, TaskLog
 from headgate.run import KINDS, Job, restore, run_flow
 from headgate.tools import ToolContext, edit_file, ls, plan_tasks, read_file, shell, write_file
 from headgate.tree import DiskWorkspace, Snapshots, git
+from jobs import job_of
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")
@@ -212,7 +213,7 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
     async def no_sleep(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s")
 
-    return Job(
+    return job_of(
         task=TASK,
         flow=expand_flow(case.flow, [tool.spec for tool in TOOLS], CHECK_SPECS),
         kinds=KINDS,

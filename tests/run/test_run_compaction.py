@@ -289,10 +289,10 @@ def test_a_long_stage_is_summarised_in_parts(tmp_path: Path) -> None:
     worker, cheap, window = Worker(), Worker(), 2_500
 
     def prepare(job: Job, bus: Bus) -> None:
-        job.models = {None: worker, "cheap": cheap}
+        job.models.clients = {None: worker, "cheap": cheap}
         settings = ModelSettings(model="openai/cheap", context_window=window, price=Price(input=1, output=1))
-        job.model_settings = {**job.model_settings, "cheap": settings}
-        (job.context.workspace.root / "n.txt").write_text("".join(f"line {n}\n" for n in range(1_500)))
+        job.models.settings = {**job.models.settings, "cheap": settings}
+        (job.place.context.workspace.root / "n.txt").write_text("".join(f"line {n}\n" for n in range(1_500)))
 
     agent = CompactionAgent(model="cheap")
     found = bodies(run(tmp_path, flow_with(Compaction(agent=agent)), worker, prepare))
@@ -370,4 +370,4 @@ def test_a_program_asks_for_everything_in_a_flow_that_says_nothing(tmp_path: Pat
         assert asyncio.run(compact_stages(job)) == ()
     assert [body.stage for body in found] == ["look", "plan", "work", "work"]
     assert all(body.strategy == "moderate" for body in found)
-    assert len(job.transcripts[""].messages) == 6
+    assert len(job.memory.transcripts[""].messages) == 6

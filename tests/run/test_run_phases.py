@@ -30,7 +30,7 @@ from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnav
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Entrance, Job, StageRun
+from headgate.run import KINDS, Entrance, StageRun
 from headgate.run.attempts import complete_stage
 from headgate.run.phases import (
     Digest,
@@ -45,6 +45,7 @@ from headgate.run.phases import (
 )
 from headgate.tools import ToolContext, ls, read_file
 from headgate.tree import DiskWorkspace
+from jobs import job_of
 
 USAGE = Usage(40, 2)
 LLM = PhaseControl(mode="llm")
@@ -308,7 +309,7 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
     async def no_sleep(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s")
 
-    job = Job(
+    job = job_of(
         task=TASK,
         flow=expand_flow(Flow(name="test", stages=(stage,)), [ls.spec, read_file.spec], CHECK_SPECS),
         kinds=KINDS,

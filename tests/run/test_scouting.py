@@ -78,7 +78,7 @@ async def test_asking_for_a_version_downloads_none(tmp_path: Path) -> None:
         workspace=SimpleNamespace(root=tmp_path),
         sandbox=None,
     )
-    job: Any = SimpleNamespace(proposing=False, verifier=None, context=context)
+    job: Any = SimpleNamespace(place=SimpleNamespace(proposing=False, verifier=None, context=context))
     assert await present_version(job, NeededTool("go", ">=1.99", "go.mod")) == "1.22.1"
 
 
@@ -116,7 +116,7 @@ async def test_the_scouts_work_at_the_same_time(tmp_path: Path) -> None:
         store.add_task(lambda task_id: TASK, 0.0)
         job = make_job(store, with_scouts(flow, ScoutSettings()), {None: model})
         meeting: Any = Meeting(DiskWorkspace(tmp_path / "repo"))
-        job.context = replace(job.context, workspace=meeting)
+        job.place.context = replace(job.place.context, workspace=meeting)
         assert await run_flow(job) == Decision("advance", "done")
         told = [event.body for event in store.events("t1") if isinstance(event.body, ScoutReported)]
     finally:

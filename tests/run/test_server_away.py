@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from headgate.core import (
 from headgate.log import Bus, Store, TaskLog
 from headgate.models.network import open_model
 from headgate.run import run_flow
+from jobs import other_job
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ class Machine:
         )
         async with open_model(settings) as model:
             log = TaskLog(store, Bus(), TASK, lambda: self.clock)
-            job = replace(
+            job = other_job(
                 make_job(store, work(), {None: Before(model, before)}),
                 log=log,
                 model_settings={None: settings},

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_groups import TASK, Counter, Ran, count, make_job, run
+from test_groups import TASK, Counter, Ran, count, make_job, plain_kind, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.cli.commands.look_back import detail_lines
 from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold, milestone
 from headgate.log import Bus, Folder, Store, TaskLog
-from headgate.run import Kind, StageEnd, StageRun, restore, run_flow
+from headgate.run import StageEnd, StageRun, restore, run_flow
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_stage_that_its_budget_gave_up(store: Store, on_skip: str | None
     fields = {"on_skip": on_skip} if on_skip else {}
     stages = [GIVES_UP, count("b", needs=["a"], required=False, **fields)]
     job = make_job(store, stages, Counter(), TaskLog(store, Bus(), TASK, lambda: 0.0))
-    job.kinds = {**job.kinds, "give_up": Kind("give_up", give_up)}
+    job.parts.kinds = {**job.parts.kinds, "give_up": plain_kind("give_up", give_up)}
     ran = Ran(await run_flow(job), store.events("t1"), [])
     assert (ran.ended, skipped(ran)) == expected
 
@@ -128,8 +128,8 @@ async def _fail_three_times(run: StageRun) -> StageEnd:
 def retrying(store: Store, log: TaskLog, clock: Clock, backoff: str) -> Any:
     stage = {"id": "a", "kind": "retrying", "max_retries": 3, "retry_backoff": backoff}
     job = make_job(store, [stage], Counter(), log)
-    job.kinds = {**job.kinds, "retrying": Kind("retrying", _fail_three_times)}
-    job.now, job.sleep = clock.now, clock.sleep
+    job.parts.kinds = {**job.parts.kinds, "retrying": plain_kind("retrying", _fail_three_times)}
+    job.clock.now, job.clock.sleep = clock.now, clock.sleep
     return job
 
 
@@ -186,7 +186,7 @@ def with_output(name: str, output: dict[str, Any], **fields: Any) -> dict[str, A
 
 def output_job(store: Store, *stages: dict[str, Any]) -> Any:
     job = make_job(store, list(stages), Counter(), TaskLog(store, Bus(), TASK, lambda: 0.0))
-    job.kinds = {**job.kinds, "output": Kind("output", _give_output)}
+    job.parts.kinds = {**job.parts.kinds, "output": plain_kind("output", _give_output)}
     return job
 
 
@@ -221,7 +221,7 @@ async def test_conditions_can_be_functions(store: Store) -> None:
         seen.append(situation)
         return situation.results["look"]["feeling"] == "good"
 
-    job.code = {"good": good, "local:bad": bad}
+    job.parts.code = {"good": good, "local:bad": bad}
     ran = Ran(await run_flow(job), store.events("t1"), [])
     assert ran.ended == ["look completed", "good completed", "last completed"]
     assert skipped(ran) == {"bad": "condition"}
@@ -239,7 +239,7 @@ async def test_conditions_can_be_functions(store: Store) -> None:
 )
 async def test_a_condition_that_cannot_be_asked_ends_the_flow(store: Store, code: Any, said: str) -> None:
     job = output_job(store, count("a", when="code:f"))
-    job.code = code
+    job.parts.code = code
     decision = await run_flow(job)
     assert (decision.action, decision.reason) == ("stuck", "condition_failed")
     assert decision.detail.startswith(said)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from headgate.run import Entrance, Job
 from headgate.run.attempts import complete_stage
 from headgate.tools import Args, ToolContext
 from headgate.tools.base import tool
+from jobs import other_job
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ class Talker:
 
     def time(self, store: Store, job: Job) -> Job:
         log = TaskLog(store, Bus(), TASK, lambda: self.clock)
-        return replace(job, log=log, now=lambda: self.clock, sleep=self.sleep)
+        return other_job(job, log=log, now=lambda: self.clock, sleep=self.sleep)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ async def test_nobody_waits_longer_for_a_model_that_is_away(store: Store) -> Non
 
     model = ScriptedModel([ModelUnavailable("Busy.", retry_after=200.0)])
     job = make_job(store, look(total_seconds=0.2), {None: model})
-    await attempt(replace(job, sleep=sleep))
+    await attempt(other_job(job, sleep=sleep))
     assert len(model.requests) == len(waited) == 1
     assert waited[0] <= 0.2
     assert endings(store) == [("skipped", "max_seconds")]
@@ -141,7 +142,7 @@ async def test_a_tool_that_reads_is_stopped(store: Store) -> None:
 
     model = ScriptedModel([calling("gaze", "{}")])
     job = make_job(store, look(total_seconds=0.2), {None: model})
-    job.tools = {**job.tools, "gaze": gaze}
+    job.parts.tools = {**job.parts.tools, "gaze": gaze}
     await attempt(job)
     assert endings(store) == [("skipped", "max_seconds")]
 

@@ -179,6 +179,18 @@ from headgate.core.needs import (
     ready_stages,
     skips_with,
 )
+from headgate.core.next_stages import (
+    FailedRounds,
+    GroupRound,
+    Next,
+    Records,
+    Role,
+    RoundEnd,
+    decide_next,
+    skip_stage,
+    stages_concluded,
+    stages_not_reached,
+)
 from headgate.core.person import LINE_CHARS, MOST_WAITING, Line, check_line, render_lines
 from headgate.core.phases import (
     CONTEXT,
@@ -344,7 +356,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import all_needs, join_path, place_of, split_path, stage_ids, stages_before
+from headgate.core.tree import TreeState, all_needs, join_path, place_of, split_path, stage_ids, stages_before
 from headgate.core.view import (
     CHARS_PER_CODE_TOKEN,
     CHARS_PER_TOKEN,

@@ -55,7 +55,20 @@ from headgate.guard import AskPerson, ResolvedBoundaries, Restored, redactor
 from headgate.log import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
-from headgate.run import Job, cannot_verify, context_document, restore, restore_overlay, run_flow
+from headgate.run import (
+    Clock,
+    Job,
+    Models,
+    Parts,
+    People,
+    Pinned,
+    Place,
+    cannot_verify,
+    context_document,
+    restore,
+    restore_overlay,
+    run_flow,
+)
 from headgate.tools import Tool
 from headgate.tree import OverlayWorkspace, Snapshots
 
@@ -299,34 +312,23 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
-                kinds=parts.kinds,
-                checks=parts.checks,
+                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code),
                 log=log,
-                models=models,
-                model_settings=settings,
-                tools=tools,
-                context=context,
-                verifier=build_verifier(self.folder, config, self.bus, bubblewrap),
-                tree=self.tree,
-                redact=redact,
-                now=self.now,
-                sleep=self.sleep,
-                pulse=self.bus.pulse,
-                agents_md=config.agents_md,
-                phase_control=config.phase_control,
-                phase_prompt_place=config.phase_prompt_place,
-                limits=config.limits,
-                scouts=config.scouts,
-                stopping=lambda: self._stopping,
-                lines=lambda: self.store.lines(task.id),
-                status_always=config.task_status == "always",
-                stable_tools=config.tools_visibility == "stable",
-                tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
-                proposing=self._proposing,
-                earlier_report=earlier_report(self.store, self.task),
-                followed=await find_followed(self.store, self.folder.repo, task),
-                stage_tools=parts.stage_tools,
-                code=parts.code,
+                models=Models(models, settings),
+                place=Place(
+                    context,
+                    build_verifier(self.folder, config, self.bus, bubblewrap),
+                    self.tree,
+                    redact,
+                    self._proposing,
+                ),
+                people=People(
+                    self.bus.pulse,
+                    lines=lambda: self.store.lines(task.id),
+                    stopping=lambda: self._stopping,
+                ),
+                clock=Clock(self.now, self.sleep),
+                pinned=await self._pin(config),
             )
             if flow.recipes:
                 stack.enter_context(self.bus.listening(lambda event: self._write_context(job, event)))
@@ -340,6 +342,21 @@ class Execution:
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
+
+    async def _pin(self, config: Config) -> Pinned:
+        """What the configuration says about the loop."""
+        return Pinned(
+            limits=config.limits,
+            agents_md=config.agents_md,
+            phase_control=config.phase_control,
+            phase_prompt_place=config.phase_prompt_place,
+            scouts=config.scouts,
+            status_always=config.task_status == "always",
+            stable_tools=config.tools_visibility == "stable",
+            tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
+            earlier_report=earlier_report(self.store, self.task),
+            followed=await find_followed(self.store, self.folder.repo, self.task),
+        )
 
     def _write_context(self, job: Job, event: Event) -> None:
         """Keeps the document about the task up to date, for people and for the steps of recipes."""
@@ -376,13 +393,13 @@ class Execution:
             goal=self.task.goal,
             constraints=self.task.constraints,
             flow=job.flow,
-            model=job.models[None].name,
+            model=job.models.clients[None].name,
             elsewhere=tuple(
                 (model, address)
                 for model, address in self.task.models
                 if address and not is_on_this_machine(address)  # a script has no address
             ),
-            tools=tuple(job.tools),
+            tools=tuple(job.parts.tools),
             boundaries=bounds.globs,
             unenforced=bounds.unenforced,
             unmatched=bounds.unmatched,
@@ -391,11 +408,15 @@ class Execution:
             tells_edits=True,
             worktree=self._worktree.base if self._worktree else "",
             remarks=self._worktree.notes if self._worktree else (),
-            sandbox="" if job.proposing else sandbox.reason if isinstance(sandbox, NoSandbox) else BUBBLEWRAP,
+            sandbox=""
+            if job.place.proposing
+            else sandbox.reason
+            if isinstance(sandbox, NoSandbox)
+            else BUBBLEWRAP,
             follows=self.task.follows,
         )
         self.log.record("", 0, started)
         for line in self.store.lines(self.task.id):  # said while it was queued
-            spoke = PersonSpoke(text=job.redact(clean_text(line.text)), number=line.number)
+            spoke = PersonSpoke(text=job.place.redact(clean_text(line.text)), number=line.number)
             self.log.record("", 0, spoke)
         await self.log.commit()

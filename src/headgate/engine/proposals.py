@@ -81,7 +81,7 @@ async def apply_proposal(
     What is to be written is in the log, with hashes, before the first file is touched: a crash in between is
     made good by writing the rest.
     """
-    workspace = job.context.workspace
+    workspace = job.place.context.workspace
     if job.state.proposal.step == "applying":
         changes = begun_changes(past, contents)
         todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
@@ -168,6 +168,6 @@ def _rest_of(change: FileChange) -> FileChange:
 
 
 async def _refuse(job: Job, conflicts: tuple[str, ...]) -> Decision:
-    job.log.record("", 0, ApplyRefused(conflicts=tuple(map(job.redact, conflicts))))
+    job.log.record("", 0, ApplyRefused(conflicts=tuple(map(job.place.redact, conflicts))))
     await job.log.commit()
     return REFUSED

@@ -13,7 +13,7 @@ from headgate.library.request import RunRequest, open_models
 from headgate.library.restoring import Source, describe_flow, log_lines
 from headgate.library.surroundings import FolderTree, NoFiles, NoTree
 from headgate.log import Bus
-from headgate.run import KINDS, Job, restore
+from headgate.run import KINDS, Clock, Job, Models, Parts, People, Pinned, Place, restore
 from headgate.run import run_flow as run_job
 from headgate.tools import (
     ToolContext,
@@ -98,23 +98,23 @@ class ProcessWork:
             self.job = job = Job(
                 task=self._task,
                 flow=compiled.flow,
-                kinds=KINDS,
+                parts=Parts(
+                    KINDS,
+                    {**{tool.name: tool for tool in given}, **compiled.tools},
+                    stage_tools=compiled.stage_tools,
+                    code=compiled.code,
+                ),
                 log=self.history,
-                models=models,
-                model_settings=settings,
-                tools={**{tool.name: tool for tool in given}, **compiled.tools},
-                context=ToolContext(workspace=workspace, save_output=lambda text: "not kept"),
-                verifier=None,
-                tree=FolderTree(self._folder) if self._folder else NoTree(),
-                redact=lambda text: text,
-                now=request.now,
-                sleep=request.sleep,
-                pulse=self._bus.pulse,
-                agents_md=False,
-                limits=request.limits,
-                system_prompt="system_plain",
-                stage_tools=compiled.stage_tools,
-                code=compiled.code,
+                models=Models(models, settings),
+                place=Place(
+                    ToolContext(workspace=workspace, save_output=lambda text: "not kept"),
+                    verifier=None,
+                    tree=FolderTree(self._folder) if self._folder else NoTree(),
+                    redact=lambda text: text,
+                ),
+                people=People(self._bus.pulse),
+                clock=Clock(request.now, request.sleep),
+                pinned=Pinned(limits=request.limits, agents_md=False, system_prompt="system_plain"),
             )
             if self._past is not None:
                 await self._go_on(job, self._past)

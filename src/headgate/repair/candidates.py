@@ -19,6 +19,7 @@ from headgate.core import (
     ReplyFailed,
     ReplyReceived,
     Request,
+    Role,
     Stage,
     StageEnded,
     clean_text,
@@ -37,7 +38,7 @@ from headgate.repair.questions import Question, askable, pose, question_key, rea
 from headgate.repair.suspects import memory_of
 from headgate.run import (
     Job,
-    Kind,
+    Search,
     StageEnd,
     StageRun,
     Trials,
@@ -61,7 +62,7 @@ async def take_candidate(run: StageRun) -> None:
     memory = memory_of(job)
     run.turn += 1
     question = pose(job, run.stage, run.state.turns)
-    system, text = (job.redact(clean_text(part)) for part in (question.system, question.text))
+    system, text = (job.place.redact(clean_text(part)) for part in (question.system, question.text))
     if text != memory.said:
         run.record(MessageAdded(role="user", slug="question"), text)
         memory.said = text
@@ -76,7 +77,7 @@ async def take_candidate(run: StageRun) -> None:
         reply = await ask_model(run, request)
     if reply is not None:
         memory.cut_off[run.path] += reply.finish == "length"
-        asked = job.model_settings[run.stage.model]
+        asked = job.models.settings[run.stage.model]
         run.record(ReplyReceived.of(reply, asked), reply_content(reply.message))
         await job.log.commit()
         await _try(run, question, reply)
@@ -114,7 +115,7 @@ def _keep_in_mind(run: StageRun, tried: CandidateTried) -> None:
 async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
     """Puts an answer in its place and has it checked, unless it is none, or was there before."""
     job, suspect = run.job, question.suspect
-    file = await asyncio.to_thread(job.context.workspace.read, show_path(suspect.path))
+    file = await asyncio.to_thread(job.place.context.workspace.read, show_path(suspect.path))
     is_python = suspect.path.endswith(".py")
     if reply.finish == "length":
         return Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
@@ -171,7 +172,7 @@ async def _try_together(job: Job, change: FileChange, found: Verification) -> tu
 def _tried(
     run: StageRun, question: Question, verdict: str, reason: str = "", mark: str = ""
 ) -> CandidateTried:
-    told = run.job.redact(clean_text(reason))
+    told = run.job.place.redact(clean_text(reason))
     return CandidateTried.model_validate(
         {"place": clean_text(question.suspect.place), "verdict": verdict, "reason": told, "fingerprint": mark}
     )
@@ -202,74 +203,73 @@ async def _settle(run: StageRun, cut_off: bool) -> None:
 # The kind of stage that asks for answers.
 
 
-async def answer(run: StageRun) -> StageEnd:
-    """Asks for one answer after the other, until one passes or the stage's turns are used up."""
-    if run.interrupted:
-        await _settle(run, run.interrupted.cut_off)
-    else:
-        await run.job.log.commit()
-    settings, memory = Candidates.model_validate(run.stage.settings), memory_of(run.job)
-    ends: Literal["skip", "fail"] = "skip" if run.stage.budget.exhausted == "skip" else "fail"
-    if not askable(run.job, run.stage):
-        return StageEnd(Decision(ends, "nothing_to_ask", "nothing new is left to ask"))
-    while not is_outrun(run):
-        if settings.cut_off and memory.cut_off[run.path] >= settings.cut_off:
-            told = f"{settings.cut_off} replies cut off at the length limit"
-            return StageEnd(Decision(ends, "retry_exhaustion", told))
-        if settings.stale and memory.stale[run.path] >= settings.stale:
-            return StageEnd(Decision(ends, "retry_exhaustion", f"{settings.stale} useless answers in a row"))
-        if end := await take_step(run, take_candidate):
-            return end
-    return StageEnd(OUTRUN)
+class Answer(Search):
+    """The kind `answer`."""
 
+    name = "answer"
+    settings = Candidates
+    roles = frozenset[Role]({"runs_beside", "may_not_apply"})
 
-def _adapt(job: Job, stage: Stage) -> Stage | None:
-    """The stage, with no more turns than there is something new to ask; None if there is nothing to ask."""
-    is_new = stage.id not in job.state.tree.attempts
-    if is_new and (not reachable(job, stage) or job.state.answers.repaired):
-        return None
-    if Candidates.model_validate(stage.settings).temperature != 0:
-        return stage
-    turns = min(stage.budget.turns, max(len(askable(job, stage)), 1))
-    return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
+    async def run(self, run: StageRun) -> StageEnd:
+        """Asks for one answer after the other, until one passes or the stage's turns are used up."""
+        if run.interrupted:
+            await _settle(run, run.interrupted.cut_off)
+        else:
+            await run.job.log.commit()
+        settings, memory = Candidates.model_validate(run.stage.settings), memory_of(run.job)
+        ends: Literal["skip", "fail"] = "skip" if run.stage.budget.exhausted == "skip" else "fail"
+        if not askable(run.job, run.stage):
+            return StageEnd(Decision(ends, "nothing_to_ask", "nothing new is left to ask"))
+        while not is_outrun(run):
+            if settings.cut_off and memory.cut_off[run.path] >= settings.cut_off:
+                told = f"{settings.cut_off} replies cut off at the length limit"
+                return StageEnd(Decision(ends, "retry_exhaustion", told))
+            if settings.stale and memory.stale[run.path] >= settings.stale:
+                return StageEnd(
+                    Decision(ends, "retry_exhaustion", f"{settings.stale} useless answers in a row")
+                )
+            if end := await take_step(run, take_candidate):
+                return end
+        return StageEnd(OUTRUN)
 
+    def adapt(self, job: Job, stage: Stage) -> Stage | None:
+        """The stage, with no more turns than there is something new to ask; None if there is nothing."""
+        is_new = stage.id not in job.state.tree.attempts
+        if is_new and (not reachable(job, stage) or job.state.answers.repaired):
+            return None
+        if Candidates.model_validate(stage.settings).temperature != 0:
+            return stage
+        turns = min(stage.budget.turns, max(len(askable(job, stage)), 1))
+        return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
 
-def _explain_failure(job: Job, stage: Stage) -> str:
-    tried = len(job.state.answers.tried)
-    return f"None of the {tried} answers passed." if tried > 1 else "The only answer failed." if tried else ""
+    def explain_failure(self, job: Job, stage: Stage) -> str:
+        tried = len(job.state.answers.tried)
+        return (
+            f"None of the {tried} answers passed."
+            if tried > 1
+            else "The only answer failed."
+            if tried
+            else ""
+        )
 
+    def say_tried(self, job: Job) -> str:
+        """What was answered, and how that went, a line each."""
+        tried = job.state.answers.tried[-LISTED:]
+        lines = [f"- {each.place}: {each.verdict} {each.reason}".rstrip() for each in tried]
+        return "\n".join(["Answers tried:", *lines]) if lines else ""
 
-def _tell_tried(job: Job) -> str:
-    """What was answered, and how that went, a line each."""
-    tried = job.state.answers.tried[-LISTED:]
-    lines = [f"- {each.place}: {each.verdict} {each.reason}".rstrip() for each in tried]
-    return "\n".join(["Answers tried:", *lines]) if lines else ""
-
-
-def _replay(run: StageRun, body: Body, content: str) -> None:
-    """Keeps the latest answer until its result is known. Answers enter no conversation."""
-    memory = memory_of(run.job)
-    unjudged = memory.unjudged
-    match body:
-        case ReplyReceived():
-            unjudged[run.path] = read_reply(content)
-            memory.cut_off[run.path] += body.finish == "length"
-        case CandidateTried():
-            _keep_in_mind(run, body)
-            unjudged.pop(run.path, None)
-        case ReplyFailed() | StageEnded():
-            unjudged.pop(run.path, None)
-        case _:
-            pass
-
-
-ANSWER = Kind(
-    "answer",
-    answer,
-    settings=Candidates,
-    adapt=_adapt,
-    runs_beside=True,
-    explain_failure=_explain_failure,
-    replay=_replay,
-    tell_tried=_tell_tried,
-)
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        """Keeps the latest answer until its result is known. Answers enter no conversation."""
+        memory = memory_of(run.job)
+        unjudged = memory.unjudged
+        match body:
+            case ReplyReceived():
+                unjudged[run.path] = read_reply(content)
+                memory.cut_off[run.path] += body.finish == "length"
+            case CandidateTried():
+                _keep_in_mind(run, body)
+                unjudged.pop(run.path, None)
+            case ReplyFailed() | StageEnded():
+                unjudged.pop(run.path, None)
+            case _:
+                pass

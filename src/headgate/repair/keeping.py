@@ -45,9 +45,9 @@ def is_late(run: StageRun, waited: float = 0.0) -> bool:
     `waited`: the seconds that the stage had to wait for others.
     """
     job, most, left = run.job, run.stage.budget.seconds, run.job.seconds_left()
-    if most is not None and job.now() - run.state.started_at - waited >= most:
+    if most is not None and job.clock.now() - run.state.started_at - waited >= most:
         return True
-    return job.stopping() or (left is not None and left <= 0)
+    return job.people.stopping() or (left is not None and left <= 0)
 
 
 def is_outrun(run: StageRun) -> bool:
@@ -82,7 +82,7 @@ async def keep(run: StageRun, judged: Judged) -> bool:
     try:
         await write_changes(run, started, changes)
     except ToolError as error:
-        told = job.redact(clean_text(str(error)))
+        told = job.place.redact(clean_text(str(error)))
         refused = {"ok": False, "error": error.slug, "detail": told[:300], "changed": ()}
         run.record(finished.model_copy(update=refused))
         run.record(judged.tried.model_copy(update={"verdict": "refused", "reason": told}))
@@ -120,7 +120,7 @@ def drop(run: StageRun, begun: ToolStarted) -> None:
 
 
 def _is_made(job: Job, begun: ToolStarted) -> bool:
-    return all(job.tree.hash_of(change.path) == change.after for change in begun.changes)
+    return all(job.place.tree.hash_of(change.path) == change.after for change in begun.changes)
 
 
 def _finish(run: StageRun, paths: tuple[str, ...]) -> None:

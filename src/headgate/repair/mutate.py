@@ -19,6 +19,7 @@ from headgate.core import (
     Note,
     ReplyReceived,
     Request,
+    Role,
     Stage,
     clean_text,
     show_path,
@@ -50,24 +51,13 @@ from headgate.run import Job, Kind, StageEnd, StageRun, ask_model, reply_content
 from headgate.tree import CopyImpossible
 
 
-async def mutate(run: StageRun) -> StageEnd:
-    """Tries changes in order, and writes one that passes."""
-    begun = open_write(run.job, run.path)
-    if begun and not settle(run, begun, "mutation", "as recorded before an interruption"):
-        drop(run, begun)  # it is found again
-    await run.job.log.commit()
-    if not run.state.done and (missed := await _find(run)):
-        return StageEnd(missed)
-    return StageEnd(Decision("advance", "done"), run.state.done or Note())
-
-
 async def _find(run: StageRun) -> Decision | None:
     """Looks for changes that pass, and writes one; returns how the stage ends if none is written."""
     job = run.job
     try:
         found = await _search(run)
     except CopyImpossible as error:
-        return Decision("skip", "no_copy", job.redact(clean_text(str(error))))
+        return Decision("skip", "no_copy", job.place.redact(clean_text(str(error))))
     run.turn += 1
     found.sort(key=lambda each: each.rank)
     chosen = found[0] if found else None
@@ -95,9 +85,9 @@ async def _search(run: StageRun) -> list[Candidate]:
             continue
         if not waiting:
             break
-        since = job.now()
+        since = job.clock.now()
         async with memory.trying:
-            waited += job.now() - since
+            waited += job.clock.now() - since
             await search.try_next(waiting)
     return [] if search.doubts >= settings.doubts else search.passed
 
@@ -110,10 +100,10 @@ async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
     shown = "\n".join(f"{number}. {each.place}: {each.words}" for number, each in enumerate(found, 1))
     wanted = fill_text(run.stage.prompt, changes=shown)
     system, known = known_facts(job, run.stage, found[0].suspects[0])
-    text = job.redact(clean_text(f"{known}\n\n{wanted.strip()}"))
+    text = job.place.redact(clean_text(f"{known}\n\n{wanted.strip()}"))
     run.record(MessageAdded(role="user", slug="question"), text)
     request = Request(
-        (Message("system", job.redact(clean_text(system))), Message("user", text)),
+        (Message("system", job.place.redact(clean_text(system))), Message("user", text)),
         temperature=0,
         max_tokens=16,
     )
@@ -123,7 +113,7 @@ async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
         reply = await ask_model(run, request)
     if reply is None:
         return found[0]
-    asked = job.model_settings[run.stage.model]
+    asked = job.models.settings[run.stage.model]
     run.record(ReplyReceived.of(reply, asked), reply_content(reply.message))
     await job.log.commit()
     number = re.search(r"\d+", reply.message.content)
@@ -132,24 +122,10 @@ async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
 
 
 def _tried(run: StageRun, found: Candidate) -> CandidateTried:
-    place, words = (run.job.redact(clean_text(text)) for text in (found.place, found.words))
+    place, words = (run.job.place.redact(clean_text(text)) for text in (found.place, found.words))
     return CandidateTried(
         place=place, verdict="passed", reason=words, fingerprint=found.mark, origin="mutation"
     )
-
-
-def _adapt(job: Job, stage: Stage) -> Stage | None:
-    """None where nothing could be confirmed, or a trial takes too long."""
-    settings, answers = MutateSettings.model_validate(stage.settings), job.state.answers
-    if stage.id in job.state.tree.attempts:
-        return stage
-    evidence = memory_of(job).evidence
-    if evidence is None or answers.opening is None or answers.repaired:
-        return None
-    took = sum(step.seconds for step in answers.opening.steps)
-    failing = max(len(evidence.failing), len(evidence.cases))
-    fits = took <= settings.slow and failing >= settings.failing and places("line", evidence)
-    return stage if fits and (job.verifier is None or job.verifier.sandbox or not _is_risky(job)) else None
 
 
 def _is_risky(job: Job) -> bool:
@@ -157,7 +133,7 @@ def _is_risky(job: Job) -> bool:
     evidence = memory_of(job).evidence
     for path in {suspect.path for suspect in evidence.suspects} if evidence else ():
         try:
-            module = parse_python(job.context.workspace.read(show_path(path)).text)
+            module = parse_python(job.place.context.workspace.read(show_path(path)).text)
         except ToolError:
             continue  # it is gone
         if module and reaches_out(module, outside_modules(module)):
@@ -165,4 +141,33 @@ def _is_risky(job: Job) -> bool:
     return False
 
 
-MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt, runs_beside=True)
+class Mutate(Kind):
+    """The kind `mutate`."""
+
+    name = "mutate"
+    settings = MutateSettings
+    roles = frozenset[Role]({"runs_beside", "may_not_apply"})
+
+    async def run(self, run: StageRun) -> StageEnd:
+        """Tries changes in order, and writes one that passes."""
+        begun = open_write(run.job, run.path)
+        if begun and not settle(run, begun, "mutation", "as recorded before an interruption"):
+            drop(run, begun)  # it is found again
+        await run.job.log.commit()
+        if not run.state.done and (missed := await _find(run)):
+            return StageEnd(missed)
+        return StageEnd(Decision("advance", "done"), run.state.done or Note())
+
+    def adapt(self, job: Job, stage: Stage) -> Stage | None:
+        """None where nothing could be confirmed, or a trial takes too long."""
+        settings, answers = MutateSettings.model_validate(stage.settings), job.state.answers
+        if stage.id in job.state.tree.attempts:
+            return stage
+        evidence = memory_of(job).evidence
+        if evidence is None or answers.opening is None or answers.repaired:
+            return None
+        took = sum(step.seconds for step in answers.opening.steps)
+        failing = max(len(evidence.failing), len(evidence.cases))
+        fits = took <= settings.slow and failing >= settings.failing and places("line", evidence)
+        verifier = job.place.verifier
+        return stage if fits and (verifier is None or verifier.sandbox or not _is_risky(job)) else None

@@ -171,7 +171,7 @@ class Search:
 
     async def _begin(self) -> QuickTrials | None:
         """Quick trials of the step that failed, if they work here."""
-        opening, verifier = self.job.state.answers.opening, self.job.verifier
+        opening, verifier = self.job.state.answers.opening, self.job.place.verifier
         assert opening is not None
         assert verifier is not None
         took = {step.name: step.seconds for step in opening.steps if not step.passed}
@@ -199,7 +199,7 @@ def candidates(job: Job, settings: MutateSettings) -> Iterator[Candidate]:
 def _changes_of(job: Job, suspect: Suspect) -> Iterator[Candidate]:
     """Every change to one line."""
     try:
-        file = job.context.workspace.read(show_path(suspect.path))
+        file = job.place.context.workspace.read(show_path(suspect.path))
     except ToolError:
         return  # it is gone
     for mutation in mutations(file.text.replace("\r\n", "\n"), suspect.line):

@@ -37,7 +37,7 @@ def pose(job: Job, stage: Stage, turn: int) -> Question:
     assert evidence is not None
     found = askable(job, stage)
     suspect = found[turn % len(found)]
-    source = job.context.workspace.read(show_path(suspect.path)).text
+    source = job.place.context.workspace.read(show_path(suspect.path)).text
     system, known = known_facts(job, stage, suspect)
     wanted = fill_text(
         stage.prompt,
@@ -59,7 +59,7 @@ def known_facts(job: Job, stage: Stage, suspect: Suspect) -> tuple[str, str]:
     """What comes first: the system message, and all that is known about the bug."""
     evidence = memory_of(job).evidence
     assert evidence is not None
-    source = job.context.workspace.read(show_path(suspect.path)).text
+    source = job.place.context.workspace.read(show_path(suspect.path)).text
     known = fill(
         "repair",
         task=_asked(job),
@@ -113,7 +113,7 @@ def language_of(path: str) -> str:
 def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
     """All suspect files where they are short, always in the same order; else the one in question."""
     paths = dict.fromkeys(each.path for each in evidence.suspects if each.function) or {suspect.path: None}
-    sources = {path: job.context.workspace.read(show_path(path)).text for path in paths}
+    sources = {path: job.place.context.workspace.read(show_path(path)).text for path in paths}
     texts = sources.values()
     is_long = sum(text.count("\n") for text in texts) > WHOLE_LINES or sum(map(len, texts)) > MOST_CHARS
     if suspect.path not in sources or is_long:

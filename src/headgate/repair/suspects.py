@@ -20,6 +20,7 @@ from headgate.core import (
     Data,
     Decision,
     Message,
+    Role,
     SuspectsFound,
     clean_text,
     path_words,
@@ -104,9 +105,7 @@ class RepairMemory:
 
 def memory_of(job: Job) -> RepairMemory:
     """The task's one memory of answers."""
-    kept = job.memory.setdefault("answer", RepairMemory())
-    assert isinstance(kept, RepairMemory)
-    return kept
+    return job.memory.of(RepairMemory)
 
 
 def write_evidence(evidence: Evidence) -> str:
@@ -143,9 +142,9 @@ async def gather(job: Job) -> Evidence:
     """
     opening = job.state.answers.opening
     assert opening is not None
-    assert job.verifier is not None
+    assert job.place.verifier is not None
     output = await asyncio.to_thread(_read_log, job, opening.run_id)
-    failures = find_failures(output, str(job.verifier.directory))
+    failures = find_failures(output, str(job.place.verifier.directory))
     trace = await asyncio.to_thread(_trace, job, output)
     took = sum(step.seconds for step in opening.steps)
     scores: Mapping[tuple[str, int], float] = {}
@@ -158,8 +157,8 @@ async def gather(job: Job) -> Evidence:
 
 def _read_log(job: Job, run_id: str) -> str:
     """What the opening run printed."""
-    assert job.verifier is not None
-    return (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
+    assert job.place.verifier is not None
+    return (job.place.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
 
 
 def _weigh(
@@ -172,8 +171,8 @@ def _weigh(
     ran, in_task = dict.fromkeys(path for path, _ in scores), _named(job)
     known = (*ran, *(path for path, _ in reversed(trace)), *in_task)
     paths = [path for path in dict.fromkeys(known) if is_code(path) and not is_test(path)]
-    writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
-    sources = {path: job.context.workspace.read(path).text for path in writable}
+    writable = [path for path in paths if job.place.context.workspace.may_write(path)][:_MOST_FILES]
+    sources = {path: job.place.context.workspace.read(path).text for path in writable}
     python = {path: text for path, text in sources.items() if path.endswith(".py")}
     words = _NAME.findall(job.request)
     suspects = rank_functions(python, scores, trace, frozenset([*in_task, *words]))
@@ -181,8 +180,8 @@ def _weigh(
     names = tuple(failure.name for failure in failures)
     test = _test_source(job, failures, trace)
     return Evidence(
-        job.redact(test[:TEST_CHARS]),
-        job.redact(_said(output, failures)[:SAID_CHARS]),
+        job.place.redact(test[:TEST_CHARS]),
+        job.place.redact(_said(output, failures)[:SAID_CHARS]),
         names,
         (*suspects, *whole),
     )
@@ -220,23 +219,23 @@ def _trace(job: Job, output: str) -> list[tuple[str, int]]:
 
 def _own_path(job: Job, named: str) -> str:
     """A file as the tree has it, named from where the check runs, or wholly; nothing if it is not there."""
-    assert job.verifier is not None
-    root = os.path.realpath(job.context.workspace.root)
-    path = os.path.relpath(Path(os.path.realpath(job.verifier.directory)) / named, root)
+    assert job.place.verifier is not None
+    root = os.path.realpath(job.place.context.workspace.root)
+    path = os.path.relpath(Path(os.path.realpath(job.place.verifier.directory)) / named, root)
     return path if not path.startswith("..") and _readable(job, path) else ""
 
 
 def _readable(job: Job, path: str) -> bool:
     """Whether a file of this name is there, and both can be shown."""
     try:
-        return clean_text(path) == path and not job.context.workspace.read(path).is_binary
+        return clean_text(path) == path and not job.place.context.workspace.read(path).is_binary
     except ToolError:
         return False
 
 
 def _named(job: Job) -> list[str]:
     """The files that the task's own words name."""
-    workspace = job.context.workspace
+    workspace = job.place.context.workspace
     paths = [workspace.read(word).path for word in path_words(job.request) if _readable(job, word)]
     return [path for path in paths if not job.ignored.file(path)]
 
@@ -283,7 +282,7 @@ def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple
     for path in dict.fromkeys([_own_path(job, file), *(path for path, _ in trace)]):
         if not path.endswith(".py"):
             continue
-        source = job.context.workspace.read(path).text
+        source = job.place.context.workspace.read(path).text
         for function in find_functions(source):
             if f".{name}".endswith(f".{function.name}") and function.last - function.first < TEST_LINES:
                 return source_excerpt(source, function.first, function.last)
@@ -301,30 +300,6 @@ class SuspectsSettings(Data):
     """What later stages ask for; see `ask` of the kind `answer`."""
 
 
-async def find_suspects(run: StageRun) -> StageEnd:
-    """Runs the check once, and looks for suspects if it fails. A dry run runs nothing."""
-    job = run.job
-    if job.state.answers.suspects is None:
-        found, kept = SuspectsFound(unfit=_DRY if job.proposing else ""), None
-        try:
-            if job.state.answers.opening is None and not job.proposing:
-                finding = await run_verification(job, run.path, asked=True, opening=True)
-                if isinstance(finding.verdict, Broken):
-                    return StageEnd(Decision("infra", "check_broken", finding.verdict.reason))
-            opening = job.state.answers.opening
-            if opening is not None and not opening.passed:
-                evidence = memory_of(job).evidence = await gather(job)
-                found, kept = _tell(evidence), write_evidence(evidence)
-        except CopyImpossible as error:
-            found = SuspectsFound(unfit=job.redact(str(error)))
-        run.record(found, kept)
-        await job.log.commit()
-    suspects = job.state.answers.suspects
-    assert suspects is not None
-    some = any(places_for(ask, suspects) for ask in run.stage.settings.get("asks", ()))
-    return StageEnd(Decision("advance", "done") if some else Decision("skip", "no_suspects"))
-
-
 def _tell(evidence: Evidence) -> SuspectsFound:
     functions, lines, files = (
         tuple(clean_text(suspect.place) for suspect in places(ask, evidence)[:MOST_TOLD])
@@ -333,9 +308,36 @@ def _tell(evidence: Evidence) -> SuspectsFound:
     return SuspectsFound(functions=functions, lines=lines, files=files)
 
 
-def _replay(run: StageRun, body: Body, content: str) -> None:
-    if isinstance(body, SuspectsFound) and content:
-        memory_of(run.job).evidence = read_evidence(content)
+class Suspects(Kind):
+    """The kind `suspects`. What does not run because of how such a stage ended is no news."""
 
+    name = "suspects"
+    settings = SuspectsSettings
+    roles = frozenset[Role]({"quiet", "skips_quietly"})
 
-SUSPECTS = Kind("suspects", find_suspects, settings=SuspectsSettings, is_announced=False, replay=_replay)
+    async def run(self, run: StageRun) -> StageEnd:
+        """Runs the check once, and looks for suspects if it fails. A dry run runs nothing."""
+        job = run.job
+        if job.state.answers.suspects is None:
+            found, kept = SuspectsFound(unfit=_DRY if job.place.proposing else ""), None
+            try:
+                if job.state.answers.opening is None and not job.place.proposing:
+                    finding = await run_verification(job, run.path, asked=True, opening=True)
+                    if isinstance(finding.verdict, Broken):
+                        return StageEnd(Decision("infra", "check_broken", finding.verdict.reason))
+                opening = job.state.answers.opening
+                if opening is not None and not opening.passed:
+                    evidence = memory_of(job).evidence = await gather(job)
+                    found, kept = _tell(evidence), write_evidence(evidence)
+            except CopyImpossible as error:
+                found = SuspectsFound(unfit=job.place.redact(str(error)))
+            run.record(found, kept)
+            await job.log.commit()
+        suspects = job.state.answers.suspects
+        assert suspects is not None
+        some = any(places_for(ask, suspects) for ask in run.stage.settings.get("asks", ()))
+        return StageEnd(Decision("advance", "done") if some else Decision("skip", "no_suspects"))
+
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        if isinstance(body, SuspectsFound) and content:
+            memory_of(run.job).evidence = read_evidence(content)

@@ -4,11 +4,11 @@ from headgate.run.attempts import restore, restore_overlay
 from headgate.run.first_messages import context_document
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed
-from headgate.run.job import Job
+from headgate.run.job import Clock, Job, Memory, Models, Parts, People, Pinned, Place
 from headgate.run.kinds import KINDS
 from headgate.run.outputs import find_schema_fault, read_output
 from headgate.run.program_code import ProgramFailed, call_program
-from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
+from headgate.run.stage import Conversation, Entrance, Judge, Kind, Search, StageEnd, StageRun
 from headgate.run.talk import take_step
 from headgate.run.tool_runs import hashes_of, write_changes
 from headgate.run.transcript import read_reply, reply_content

@@ -30,20 +30,20 @@ _MOST_CHARS_PER_TOKEN = 5.0
 
 def known_window(job: Job, model: str | None) -> int | None:
     """The context window of a model in tokens: less than it is said to be, if its server has cut a prompt."""
-    window = find_window(job.models[model], job.model_settings[model])
+    window = find_window(job.models.clients[model], job.models.settings[model])
     found = job.state.cut
-    if found and found.window and found.model == job.model_settings[model].model:
+    if found and found.window and found.model == job.models.settings[model].model:
         window = min(window or found.window, found.window)
     return window
 
 
 def limit_reply(job: Job, model: str | None, request: Request) -> Request:
     """The request with the least limit on its reply: its own, the model's, or what the window has left."""
-    given = [limit for limit in (request.max_tokens, job.model_settings[model].max_tokens) if limit]
+    given = [limit for limit in (request.max_tokens, job.models.settings[model].max_tokens) if limit]
     if not given:
         return request
     if window := known_window(job, model):
-        sent = request_size(request) / job.chars_per_token.get(model, CHARS_PER_CODE_TOKEN)
+        sent = request_size(request) / job.models.chars_per_token.get(model, CHARS_PER_CODE_TOKEN)
         given.append(max(window - int(sent * (1 + _MARGIN_OF_SIZE)), LEAST_REPLY))
     return replace(request, max_tokens=min(given))
 
@@ -52,7 +52,7 @@ def _learn_size(job: Job, model: str | None, request: Request, reply: Reply) -> 
     """Takes note of how many characters of a request its server counts as a token."""
     if reply.usage.prompt and not reply.cut:
         chars = request_size(request) / reply.usage.prompt
-        job.chars_per_token[model] = min(max(chars, 1.0), _MOST_CHARS_PER_TOKEN)
+        job.models.chars_per_token[model] = min(max(chars, 1.0), _MOST_CHARS_PER_TOKEN)
 
 
 # How long it may take.
@@ -105,14 +105,14 @@ async def reply_in_time(
     if that is left.
     """
     request = limit_reply(job, model, request)
-    most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
+    most, left = job.models.settings[model].timeouts.reply, job.seconds_left()
     said = f"The reply took longer than {most:g} s and was cut off."
     if left is not None and left < most:
         most, said = left, "The task ran out of time before the reply ended."
-    is_stopped = job.stopping()
+    is_stopped = job.people.stopping()
     is_last = is_stopped or most <= 0
     if is_last:
-        most = min(most, job.last_seconds) if most > 0 else job.last_seconds
+        most = min(most, job.models.last_seconds) if most > 0 else job.models.last_seconds
         if (at_most := job.seconds_to_deadline()) is not None:
             most = min(most, at_most)
         if most <= 0:
@@ -121,30 +121,30 @@ async def reply_in_time(
         most, said = stage_left, "The stage ran out of time before the reply ended."
         if most <= 0:
             raise ReplyTooLong(said)
-    began, heard = job.now(), _Heard(on_delta)
+    began, heard = job.clock.now(), _Heard(on_delta)
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
             hurry = None if is_stopped else asyncio.create_task(_cut_when_stopped(job, limit))
             try:
-                reply = await job.models[model].reply(request, heard.hear if on_delta else None)
+                reply = await job.models.clients[model].reply(request, heard.hear if on_delta else None)
             finally:
                 if hurry:
                     hurry.cancel()
     except TimeoutError:
         if not limit.expired():
             raise
-        raise heard.cut_off(STOPPED if job.stopping() else said, request) from None
+        raise heard.cut_off(STOPPED if job.people.stopping() else said, request) from None
     finally:
         if is_last:
-            job.last_seconds = max(job.last_seconds - (job.now() - began), 0.0)
+            job.models.last_seconds = max(job.models.last_seconds - (job.clock.now() - began), 0.0)
     _learn_size(job, model, request, reply)
     return estimate_missing(reply, request)
 
 
 async def _cut_when_stopped(job: Job, limit: asyncio.Timeout) -> None:
     """Leaves a reply only a few seconds more once somebody wants the task concluded."""
-    while not job.stopping():
+    while not job.people.stopping():
         await asyncio.sleep(STOP_POLL)
-    soon, due = asyncio.get_running_loop().time() + job.stop_seconds, limit.when()
+    soon, due = asyncio.get_running_loop().time() + job.people.stop_seconds, limit.when()
     if due is None or soon < due:
         limit.reschedule(soon)

@@ -14,13 +14,13 @@ _EFFECTS = ("write", "run")
 
 def may_run_beside(job: Job, stage: Stage, parent: str) -> bool:
     """Whether a stage may run while others do."""
-    kind = job.kinds[stage.kind]
-    if stage.stages or not kind.runs_beside or stage.view.transcript != "own":
+    roles = job.parts.kinds[stage.kind].roles
+    if stage.stages or "runs_beside" not in roles or stage.view.transcript != "own":
         return False
-    if not kind.is_conversation:
+    if "conversation" not in roles:
         return True  # nobody calls tools in it, whichever it is offered
     run = StageRun(job, stage, join_path(parent, stage.id), Entrance())
-    return not any(spec.category in _EFFECTS for spec in run.all_specs)
+    return not any(spec.category in _EFFECTS for spec in run.scope.every)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from headgate.core import (
 )
 from headgate.run.first_messages import stage_message
 from headgate.run.job import Job
-from headgate.run.stage import Entrance, Interrupted, StageEnd, StageRun
+from headgate.run.stage import Conversation, Entrance, Interrupted, StageEnd, StageRun, explain_failure
 from headgate.tree import OverlayWorkspace, decode_changes
 
 _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
@@ -33,13 +33,13 @@ _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance) -> Decision:
     """Attempts a stage until it ends or its retries are spent; returns the decision that ended it."""
     place = join_path(parent, stage.id)
-    kind = job.kinds[stage.kind]
+    kind = job.parts.kinds[stage.kind]
     stage = kind.adapt(job, stage) or stage
     while True:
         entrance = await wait_for_retry(job, stage, place) or entrance
         run = reopen_attempt(job, stage, place) or open_attempt(job, stage, parent, entrance)
         end = await kind.run(run)
-        if ended := record_end(run, end):
+        if (ended := record_end(run, end)) and isinstance(kind, Conversation):
             await kind.after_end(run, end, ended)
         await job.log.commit()
         if end.decision.action != "retry":
@@ -48,7 +48,7 @@ async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance
 
 def stage_failure(job: Job, stage: Stage) -> Decision:
     """How a flow ends whose required stage did not complete."""
-    if why := job.kinds[stage.kind].explain_failure(job, stage):
+    if why := explain_failure(job, stage):
         return Decision("stuck", "stage_failed", why)
     latest = job.state.tree.attempts[stage.id][-1]
     why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
@@ -60,7 +60,7 @@ def reopen_attempt(job: Job, stage: Stage, place: str) -> StageRun | None:
     latest = job.state.tree.latest_at(place)
     if latest is None or latest.ending is not None:
         return None
-    interrupted = job.interrupted.pop(latest.path, Interrupted())
+    interrupted = job.memory.interrupted.pop(latest.path, Interrupted())
     return StageRun(job, stage, latest.path, interrupted.entrance, interrupted, turn=latest.turns)
 
 
@@ -70,10 +70,10 @@ def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> Sta
     run = StageRun(job, stage, join_path(parent, stage.id, attempts + 1), entrance)
     started = StageStarted(
         stage=stage.id,
-        title=stage.title if run.kind.is_announced else "",
+        title=stage.title if run.is_announced else "",
         attempt=job.state.tree.attempts_at(stage.id) + 1,
         reason=entrance.reason,
-        tools=tuple(spec.name for spec in run.all_specs) if run.kind.is_conversation else (),
+        tools=tuple(spec.name for spec in run.scope.every) if run.is_conversation else (),
         turns=stage.budget.turns,
         item=stage.item,
         stage_kind=stage.kind,
@@ -88,13 +88,13 @@ def record_end(run: StageRun, end: StageEnd) -> StageEnded | None:
     An attempt that waits for a proposal to be applied has not ended. Neither has a run of the steps that the
     environment failed.
     """
-    decision, kind = end.decision, run.kind
-    if decision.action == "propose" or (decision.action == "infra" and not kind.is_announced):
+    decision = end.decision
+    if decision.action == "propose" or (decision.action == "infra" and not run.is_announced):
         return None
     ending = _ENDINGS.get(decision.action, "failed")
     if decision.action == "advance" and decision.reason != "done":
         ending = "exhausted"
-    if decision.action not in ("advance", "infra") and kind.is_announced:
+    if decision.action not in ("advance", "infra") and run.is_announced:
         run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
     ended = StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note)
     run.record(ended)
@@ -123,7 +123,7 @@ async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
         body = DecisionMade(action="wait", reason="retry_backoff", detail=detail, seconds=seconds)
         job.log.record(latest.path, 0, body)
         await job.log.commit()
-    left = seconds if due is None else min(due - job.now(), seconds)
+    left = seconds if due is None else min(due - job.clock.now(), seconds)
     if left > 0:
         await job.rest(left)
 
@@ -144,9 +144,9 @@ def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> N
         if run is None:
             continue
         left[event.path] = _left_after(left[event.path], event.body, content)
-        job.kinds[run.stage.kind].replay(run, event.body, content)
+        job.parts.kinds[run.stage.kind].replay(run, event.body, content)
     still_open = [entered.path for entered in job.state.tree.open_attempts() if entered.path in left]
-    job.interrupted = {path: left[path] for path in still_open}
+    job.memory.interrupted = {path: left[path] for path in still_open}
 
 
 def _left_after(left: Interrupted, body: Body, content: str) -> Interrupted:

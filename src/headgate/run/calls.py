@@ -144,8 +144,8 @@ class CallAnswer:
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     """Runs one call, or says why not, and adds the result to the transcript."""
     call = _as_tool(run, call)
-    name = run.tool_name(call.name)
-    tool = run.tool(name)
+    name = run.scope.name_of(call.name)
+    tool = run.scope.tool(name)
     category = tool.spec.category if tool else None
     key = call_key(name, call.arguments) if category not in (None, "control") else ""
     try:
@@ -167,16 +167,16 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
 
 def _depends_on(run: StageRun, name: str) -> bool:
     """Whether a step of a recipe can do nothing without a tool: its check asks for calls, and of no other."""
-    others = [spec for spec in run.all_specs if spec.name != name and spec.category in REAL]
+    others = [spec for spec in run.scope.every if spec.name != name and spec.category in REAL]
     return bool(run.stage.execution and run.stage.checks.get("tool_calls") and not others)
 
 
 def _as_tool(run: StageRun, call: ToolCall) -> ToolCall:
     """The call, or that of the tool whose choice it names: `code_modify(goals)` means `execute`."""
-    here = [spec.name for spec in run.visible]
-    if run.tool_name(call.name) in here:
+    here = [spec.name for spec in run.scope.open]
+    if run.scope.name_of(call.name) in here:
         return call
-    spec = next((one for one in run.visible if parse_type(call.name, one.variants) in one.variants), None)
+    spec = next((one for one in run.scope.open if parse_type(call.name, one.variants) in one.variants), None)
     if spec is None:
         return call
     try:
@@ -204,9 +204,9 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         return done
     outcome, tree = await run_tool(run, call, tool, args)
     text = outcome.text
-    if run.job.agents_md and outcome.read:
+    if run.job.pinned.agents_md and outcome.read:
         text += await asyncio.to_thread(
-            nested_guides, run.job.context.workspace, run.transcript, outcome.read
+            nested_guides, run.job.place.context.workspace, run.transcript, outcome.read
         )
     changed = tuple(change.path for change in outcome.changes)
     told = outcome.told or await asyncio.to_thread(_count_lines, outcome.changes)
@@ -231,7 +231,7 @@ def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | No
     A tool that has done its work is not run again with the same arguments, unless something else has changed
     since. Signals do not count.
     """
-    if name in (run.done_tool.name, ESCALATE_TOOL):
+    if name in (run.scope.done.name, ESCALATE_TOOL):
         return None
     if made := run.state.holding.get(call_key(name, call.arguments)):
         answers = {one.call_id: one.content for one in run.transcript.messages if one.role == "tool"}
@@ -241,14 +241,14 @@ def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | No
     if run.state.called[name] >= limit:
         raise CalledTooOften(
             f"{name} was refused: it was called {limit} times in this stage, which is the limit. Use what it"
-            f" returned, and call {run.done_tool.name}."
+            f" returned, and call {run.scope.done.name}."
         )
     return None
 
 
 def _fit_for_model(run: StageRun, answer: CallAnswer) -> CallAnswer:
     """The answer without secrets and what cannot be stored, and no longer than a result may be."""
-    context, redact = run.job.context, run.job.redact
+    context, redact = run.job.place.context, run.job.place.redact
     most = context.result_chars
     if tokens := run.stage.view.max_tokens:
         most = min(most, int(tokens * CHARS_PER_CODE_TOKEN / 2))
@@ -306,7 +306,7 @@ def _repetition(run: StageRun, name: str, key: str) -> CallRepeated | None:
 def explain_refusal(run: StageRun, name: str) -> str:
     """Why a tool cannot be called now; nothing if it can."""
     try:
-        _admitted(run, run.tool_name(name))
+        _admitted(run, run.scope.name_of(name))
     except ToolError as error:
         return str(error)
     return ""
@@ -314,13 +314,13 @@ def explain_refusal(run: StageRun, name: str) -> str:
 
 def _admitted(run: StageRun, name: str) -> Tool:
     """The tool, if it exists and this stage has it. The gate: nothing past it depends on what was shown."""
-    tool = run.tool(name)
-    here = ", ".join(spec.name for spec in run.visible)
+    tool = run.scope.tool(name)
+    here = ", ".join(spec.name for spec in run.scope.open)
     if tool is None:
-        close = nearest(name, (spec.name for spec in run.visible))
+        close = nearest(name, (spec.name for spec in run.scope.open))
         hint = f' Did you mean "{close}"?' if close else ""
         raise UnknownTool(f'There is no tool "{name[:80]}".{hint} Tools here: {here}.')
-    if tool.spec in run.visible:
+    if tool.spec in run.scope.open:
         return tool
     if run.state.final_granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
@@ -346,7 +346,7 @@ def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | 
         raise CallInterrupted(
             f"{begun.name} was interrupted by a crash and not run again: it may have partly taken effect."
         )
-    now = [run.job.tree.hash_of(change.path) for change in begun.changes]
+    now = [run.job.place.tree.hash_of(change.path) for change in begun.changes]
     if now == [change.before for change in begun.changes]:
         return None
     paths = tuple(change.path for change in begun.changes)

@@ -73,8 +73,8 @@ async def compact_due(run: StageRun) -> None:
 
 async def compact_asked(job: Job) -> None:
     """Replaces what a program asked for; see `Job.compact`."""
-    while job.asked_compactions:
-        await compact_stages(job, job.asked_compactions.pop(0))
+    while job.memory.asked_compactions:
+        await compact_stages(job, job.memory.asked_compactions.pop(0))
 
 
 async def compact_stages(job: Job, stage: str | None = None) -> tuple[StageCompacted, ...]:
@@ -83,7 +83,7 @@ async def compact_stages(job: Job, stage: str | None = None) -> tuple[StageCompa
     Only between turns; at other times, see `Job.compact`.
     """
     done: list[StageCompacted] = []
-    for transcript in list(job.transcripts.values()):
+    for transcript in list(job.memory.transcripts.values()):
         for place in _waiting(job, transcript):
             of_stage = job.stage_at(transcript.spans[place].path)
             wanted = stage is None or split_path(place).name == stage
@@ -121,7 +121,7 @@ async def _compact(job: Job, compaction: Compaction, transcript: Transcript, pla
     writer = _Writer(job, compaction.agent) if compaction.agent else None
     text = await writer.write(record, compaction) if writer else ""
     strategy = "agent" if text else compaction.strategy
-    text = job.redact(clean_text(text or summarise_stage(record, compaction)))
+    text = job.place.redact(clean_text(text or summarise_stage(record, compaction)))
     body = StageCompacted(
         stage=ended.stage,
         start=start,
@@ -174,7 +174,10 @@ class _Writer:
         try:
             answer = await self._condense(record.title, texts)
         except ModelError as error:
-            self.fault, self.detail = _fault_of(error), shorten(self.job.redact(str(error)), DETAIL_CHARS)
+            self.fault, self.detail = (
+                _fault_of(error),
+                shorten(self.job.place.redact(str(error)), DETAIL_CHARS),
+            )
             return ""
         said = render_answer(preserved_fields(answer, compaction))
         return "\n".join((first_line(record), said, *files_lines(record)))
@@ -224,7 +227,7 @@ class _Writer:
     @property
     def _window(self) -> int:
         name = self.agent.model
-        return find_window(self.job.models[name], self.job.model_settings[name]) or UNKNOWN_WINDOW
+        return find_window(self.job.models.clients[name], self.job.models.settings[name]) or UNKNOWN_WINDOW
 
     def _room(self) -> int:
         """The characters of messages that one request may hold."""
@@ -233,7 +236,7 @@ class _Writer:
 
     def told(self) -> dict[str, object]:
         """What the log keeps of it."""
-        cost = spent(self.usage, self.job.model_settings[self.agent.model], estimated=self.estimated)
+        cost = spent(self.usage, self.job.models.settings[self.agent.model], estimated=self.estimated)
         return {"fault": self.fault, "detail": self.detail, "requests": self.requests, **cost}
 
 

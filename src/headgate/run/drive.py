@@ -11,6 +11,7 @@ from headgate.core import (
     DRIVEN,
     Decision,
     Note,
+    Role,
     Stage,
     StageEnded,
     list_names,
@@ -20,22 +21,13 @@ from headgate.core import (
 from headgate.run.compaction import compact_due
 from headgate.run.exits import try_exit
 from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.run.talk import open_conversation, replay, take_step
+from headgate.run.stage import StageEnd, StageRun, TaskList
+from headgate.run.talk import Talk, open_conversation, take_step
 from headgate.run.task_list import NAMES, NAMES_CHARS, Tasks
 from headgate.run.turn import finish_turn, take_turn
 
 _GOES_ON_LATER = ("retry", "infra", "propose")
 """Decisions after which tasks that have not ended may still be started."""
-
-
-async def drive(run: StageRun) -> StageEnd:
-    """A conversation in which the model starts and ends the tasks, until all of them have ended."""
-    tasks = _tasks_of(run)
-    end = await _work_through(run, tasks)
-    if end.decision.action not in _GOES_ON_LATER and not tasks.is_fixing:
-        await tasks.round.tell_not_reached(end.decision)
-    return end
 
 
 async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
@@ -79,10 +71,14 @@ async def _finish(run: StageRun, tasks: Tasks) -> None:
     await run.job.log.commit()
 
 
+class _Lists(dict[str, Tasks]):
+    """The list of each driver, by its place."""
+
+
 def _tasks_of(run: StageRun) -> Tasks:
     """The list that a stage leads, or is a task of. There is one for each place of a driver."""
     place = split_path(run.path).parent if run.stage.kind == DRIVEN else place_of(run.path)
-    lists: dict[str, Tasks] = run.job.memory.setdefault("drive", {})
+    lists = run.job.memory.of(_Lists)
     if place not in lists:
         stage = run.job.stage_at(place)
         assert stage is not None
@@ -90,39 +86,50 @@ def _tasks_of(run: StageRun) -> Tasks:
     return lists[place]
 
 
-async def _end_driver(run: StageRun, end: StageEnd, ended: StageEnded) -> None:
-    """The driver's conversation ends with it: nobody would read a summary."""
-    run.transcript.end_stage(place_of(run.path), ended)
+class Drive(Talk):
+    """A conversation in which the model starts and ends the tasks, until all of them have ended.
+
+    It ends with its last task: nobody would read a summary.
+    """
+
+    name = "drive"
+    roles = frozenset[Role]({"conversation", "receives_failures"})
+
+    async def run(self, run: StageRun) -> StageEnd:
+        tasks = _tasks_of(run)
+        end = await _work_through(run, tasks)
+        if end.decision.action not in _GOES_ON_LATER and not tasks.is_fixing:
+            await tasks.round.record_not_reached(end.decision)
+        return end
+
+    def adapt(self, job: Job, stage: Stage) -> Stage:
+        """The driver with turns for its tasks: their turns count as its own."""
+        if "turns" in stage.budget.model_fields_set:
+            return stage
+        turns = stage.budget.turns + sum(leaf.budget.turns for task in stage.stages for leaf in task.leaves())
+        return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
+
+    def task_list(self, run: StageRun) -> TaskList:
+        return _tasks_of(run)
+
+    async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
+        run.transcript.end_stage(place_of(run.path), ended)
 
 
-async def _run_alone(run: StageRun) -> StageEnd:
-    """A driven stage is run by its driver; it has none only in a flow that nobody checked."""
-    return StageEnd(Decision("fail", "no_driver", "it can only be a task of a stage of the kind drive"))
+class Driven(Talk):
+    """A task in the conversation of its driver, which runs it."""
 
+    name = "driven"
+    roles = frozenset[Role]({"conversation"})
+    done_tool = COMPLETE_TOOL
 
-def _with_turns(job: Job, stage: Stage) -> Stage:
-    """The driver with turns for its tasks: their turns count as its own."""
-    if "turns" in stage.budget.model_fields_set:
-        return stage
-    turns = stage.budget.turns + sum(leaf.budget.turns for task in stage.stages for leaf in task.leaves())
-    return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
+    async def run(self, run: StageRun) -> StageEnd:
+        """It has no driver only in a flow that nobody checked."""
+        said = "it can only be a task of a stage of the kind drive"
+        return StageEnd(Decision("fail", "no_driver", said))
 
+    def task_list(self, run: StageRun) -> TaskList:
+        return _tasks_of(run)
 
-DRIVE_KIND = Kind(
-    "drive",
-    drive,
-    is_told=True,
-    is_conversation=True,
-    adapt=_with_turns,
-    task_list=_tasks_of,
-    after_end=_end_driver,
-    replay=replay,
-)
-DRIVEN_KIND = Kind(
-    "driven",
-    _run_alone,
-    is_conversation=True,
-    task_list=_tasks_of,
-    done_tool=COMPLETE_TOOL,
-    replay=replay,
-)
+    async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
+        """Nothing is left to do: its driver has noted its end."""

@@ -61,7 +61,7 @@ class AttemptFacts:
 
     @property
     def tests_closed(self) -> bool:
-        return self.run.job.tests_closed
+        return self.run.job.pinned.tests_closed
 
     @property
     def attempt(self) -> StageState:
@@ -83,7 +83,9 @@ class AttemptFacts:
         one = job.state.executed.all[number - 1]
         names = [one.step_id(step) for step in job.flow.recipes[one.task_type].steps]
         tried = [attempt for name in names for attempt in job.state.tree.attempts.get(name, ())]
-        runs = {tool.name for tool in job.tools.values() if tool.spec.category == "run" or tool.acts_itself}
+        runs = {
+            tool.name for tool in job.parts.tools.values() if tool.spec.category == "run" or tool.acts_itself
+        }
         return any(attempt.files_changed or runs & attempt.calls.keys() for attempt in tried)
 
     @property
@@ -113,7 +115,7 @@ class AttemptFacts:
         return self.run.job.state.review.was_told_once(self.check)
 
     async def changed_files(self) -> Sequence[str]:
-        return await self.run.job.tree.changed_files()
+        return await self.run.job.place.tree.changed_files()
 
     async def named_files(self) -> Sequence[str]:
         return await asyncio.to_thread(_named_files, self.run.job)
@@ -125,7 +127,7 @@ class AttemptFacts:
         return await asyncio.to_thread(_count_readable, self.run.job, most)
 
     async def diff(self) -> TaskDiff:
-        return await self.run.job.tree.own_diff()
+        return await self.run.job.place.tree.own_diff()
 
     async def was_red(self) -> bool | None:
         return await was_red(self.run.job)
@@ -136,7 +138,7 @@ def _named_files(job: Job) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for word in path_words(job.request):
         with suppress(ToolError):
-            file = job.context.workspace.read(word)
+            file = job.place.context.workspace.read(word)
             if not file.is_binary:
                 found[show_path(file.path)] = None
         if len(found) == MOST_NAMED:
@@ -146,7 +148,7 @@ def _named_files(job: Job) -> tuple[str, ...]:
 
 def _named_tests(job: Job) -> tuple[str, ...]:
     """The tests that exist for what the task names, as they are shown."""
-    return tuple(map(show_path, find_tests(job.request, list(job.context.workspace.files()))))
+    return tuple(map(show_path, find_tests(job.request, list(job.place.context.workspace.files()))))
 
 
 def _count_readable(job: Job, most: int) -> int:
@@ -155,11 +157,11 @@ def _count_readable(job: Job, most: int) -> int:
     What configures Headgate says nothing about the task.
     """
     found = 0
-    for path in islice(job.context.workspace.files(), MOST_LOOKED_AT):
+    for path in islice(job.place.context.workspace.files(), MOST_LOOKED_AT):
         if path in job.task.config_files:
             continue
         with suppress(ToolError):
-            found += not job.context.workspace.read(path).is_binary
+            found += not job.place.context.workspace.read(path).is_binary
         if found >= most:
             break
     return found
@@ -246,9 +248,9 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
 
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
-    if run.kind.execute is not None:
+    if "rewrites_plan" in run.kind.roles:
         return run.job.task.is_question  # it writes, though not itself
-    stages, specs = run.job.conversations, [tool.spec for tool in run.job.tools.values()]
+    stages, specs = run.job.conversations, [tool.spec for tool in run.job.parts.tools.values()]
     last = stages[-1]
     if run.stage.id != last.id and not (last.foreach and run.stage.item):
         return False
@@ -258,7 +260,7 @@ def _is_answer(run: StageRun) -> bool:
 
 async def _has_insisted(run: StageRun) -> bool:
     """Whether the model was asked for a change, and left everything as it was: its answer is the result."""
-    return bool(run.state.refused_by["change_or_answer"]) and not await run.job.tree.changed_files()
+    return bool(run.state.refused_by["change_or_answer"]) and not await run.job.place.tree.changed_files()
 
 
 async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
@@ -275,7 +277,7 @@ def clean_value(run: StageRun, value: Any) -> Any:
     """Text from the model may hold secrets it has seen and characters that cannot be stored."""
     match value:
         case str():
-            return run.job.redact(clean_text(value))
+            return run.job.place.redact(clean_text(value))
         case list() | tuple():
             return [clean_value(run, item) for item in value]
         case dict():

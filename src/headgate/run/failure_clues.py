@@ -64,8 +64,8 @@ async def find_clues(
 ) -> FailureClues:
     """What is known about a failure. Without `runs`, nothing is run to find more out."""
     named = await asyncio.to_thread(_own_places, job, failed)
-    again = _second_runs(job).get(failed.tree) or SecondRun()
-    if runs and failed.tree not in _second_runs(job):
+    again = job.memory.of(_SecondRuns).get(failed.tree) or SecondRun()
+    if runs and failed.tree not in job.memory.of(_SecondRuns):
         again = await _run_again(job, failed, seconds)
     lines = likely_lines(again.suspects, named)[: MOST_PLACES - len(named)]
     return FailureClues(
@@ -83,7 +83,7 @@ def new_failures(job: Job, failures: Iterable[FailedTest], red_before: Collectio
     return tuple(
         failure.name
         for failure in failures
-        if failure.name not in red_before and not _is_among(job.redact(failure.name), last)
+        if failure.name not in red_before and not _is_among(job.place.redact(failure.name), last)
     )
 
 
@@ -100,8 +100,8 @@ def _own_places(job: Job, failed: FailedRun) -> list[tuple[str, int]]:
 
     Tests are left out: their names are told anyway.
     """
-    root = Path(job.context.workspace.root).resolve()
-    base = job.verifier.directory.resolve() if job.verifier else root
+    root = Path(job.place.context.workspace.root).resolve()
+    base = job.place.verifier.directory.resolve() if job.place.verifier else root
     own: dict[tuple[str, int], None] = {}
     for path, line in reversed(trace_places(failed.failures, failed.output)):
         if len(own) == MOST_PLACES:
@@ -116,7 +116,7 @@ def _own_places(job: Job, failed: FailedRun) -> list[tuple[str, int]]:
 def _source(job: Job, path: str) -> str | None:
     """The text of a file; None where it cannot be shown."""
     try:
-        file = job.context.workspace.read(path)
+        file = job.place.context.workspace.read(path)
     except ToolError:
         return None
     return None if file.is_binary else file.text
@@ -125,16 +125,14 @@ def _source(job: Job, path: str) -> str | None:
 # The second run.
 
 
-def _second_runs(job: Job) -> dict[str, SecondRun]:
+class _SecondRuns(dict[str, SecondRun]):
     """What is known of trees that were run twice: no tree is run a third time for this."""
-    kept: dict[str, SecondRun] = job.memory.setdefault("second_runs", {})
-    return kept
 
 
 async def _run_again(job: Job, failed: FailedRun, seconds: float) -> SecondRun:
     """Runs the steps once more, if that is cheap and may show something. What cannot be run shows nothing."""
     measured = any(map(_is_python, failed.failures))
-    if job.proposing or failed.seconds > CHEAP_SECONDS or not (measured or failed.new):
+    if job.place.proposing or failed.seconds > CHEAP_SECONDS or not (measured or failed.new):
         return SecondRun()
     try:
         async with asyncio.timeout(seconds):
@@ -144,7 +142,7 @@ async def _run_again(job: Job, failed: FailedRun, seconds: float) -> SecondRun:
     else:
         suspects = await asyncio.to_thread(_suspects, job, found.failures, coverage)
         again = SecondRun(_failing(found), suspects)
-    _second_runs(job)[failed.tree] = again
+    job.memory.of(_SecondRuns)[failed.tree] = again
     return again
 
 

@@ -102,7 +102,7 @@ CALLED_CHARS = 600
 
 def system_message(job: Job, stage: Stage) -> str:
     """The same bytes for every turn of a conversation: nothing that changes belongs here."""
-    parts = [prompt(job.system_prompt)]
+    parts = [prompt(job.pinned.system_prompt)]
     if job.flow.system:
         parts.append(render_parts(job.flow.system))
     if stage.view.transcript == "own" and stage.system:
@@ -111,7 +111,7 @@ def system_message(job: Job, stage: Stage) -> str:
     shadowed = stage.variables if stage.view.transcript == "own" else ()
     if shown := {name: value for name, value in known.items() if name not in shadowed}:
         parts.append(f"<variables>\n{render_variables(shown)}\n</variables>")
-    if job.agents_md and (guide := read_guide(job.context.workspace, NAME)):
+    if job.pinned.agents_md and (guide := read_guide(job.place.context.workspace, NAME)):
         parts.append(f"The repository's {NAME}:\n{guide}")
     return "\n\n".join(parts)
 
@@ -155,14 +155,14 @@ def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
     parts += _input_docs(job, stage)
     if stage.agent and stage.agent.context_transfer == "minimal":
         return parts
-    if files := list_files(job.context.workspace):
+    if files := list_files(job.place.context.workspace):
         parts.append(files)
-    parts += scout_reports(job, min(job.scouts.tokens, window_of(job, stage) * SHARE))
-    if job.earlier_report:
-        report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
+    parts += scout_reports(job, min(job.pinned.scouts.tokens, window_of(job, stage) * SHARE))
+    if job.pinned.earlier_report:
+        report = cut_text(job.pinned.earlier_report, 2 * plan_room(job, stage), "the report")
         parts.append(fill("earlier_attempt", report=report))
-    if job.followed:
-        parts.append(job.followed.render(plan_room(job, stage)))
+    if job.pinned.followed:
+        parts.append(job.pinned.followed.render(plan_room(job, stage)))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return parts
@@ -178,7 +178,7 @@ def _attached(job: Job, stage: Stage) -> str:
 
 def scout_reports(job: Job, tokens: float) -> list[str]:
     """What the scouts have said so far; what a model said in so many tokens at most."""
-    said = [text for name in SCOUTS if (text := job.scout_texts.get(name))]
+    said = [text for name in SCOUTS if (text := job.memory.scout_texts.get(name))]
     for name, title in job.scouting.items():
         note = job.state.notes.get(name)
         if note and note.accepted and note.output is not None:
@@ -193,15 +193,15 @@ def context_document(job: Job, tokens: int = 0, step: str = "") -> str:
     `step`: the stage in whose prompt it stands.
     """
     steps = [f"Verification: {step}" for step in job.task.steps]
-    facts = [*scout_reports(job, job.scouts.tokens), list_files(job.context.workspace), *steps]
+    facts = [*scout_reports(job, job.pinned.scouts.tokens), list_files(job.place.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
     called = {
         name: texts
-        for name, transcript in job.transcripts.items()
+        for name, transcript in job.memory.transcripts.items()
         if "." in name and (texts := _tool_results(transcript))
     }
     text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=step)
-    return job.redact(text)
+    return job.place.redact(text)
 
 
 def _tool_results(transcript: Transcript) -> list[str]:
@@ -237,10 +237,10 @@ def _read_document(job: Job, stage: Stage, doc: InputDoc) -> str:
     if doc.path_type == "turn":
         return context_document(job, doc.max_tokens, stage.id)
     try:
-        file = job.context.workspace.read(doc.path)
+        file = job.place.context.workspace.read(doc.path)
     except ToolError:
         return ""
-    return "" if file.is_binary else job.redact(clean_text(file.text))
+    return "" if file.is_binary else job.place.redact(clean_text(file.text))
 
 
 def list_files(workspace: Workspace) -> str:
@@ -281,7 +281,7 @@ def said_room(job: Job, stage: Stage) -> int:
 
 def window_of(job: Job, stage: Stage) -> int:
     """The context window of the stage's model, in tokens."""
-    return find_window(job.models[stage.model], job.model_settings[stage.model]) or UNKNOWN_WINDOW
+    return find_window(job.models.clients[stage.model], job.models.settings[stage.model]) or UNKNOWN_WINDOW
 
 
 def plan_message(job: Job, stage: Stage) -> str:

@@ -26,6 +26,7 @@ from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.group import run_group
 from headgate.run.job import Job
+from headgate.run.stage import Search
 
 
 async def judge_task(job: Job) -> Decision:
@@ -33,9 +34,9 @@ async def judge_task(job: Job) -> Decision:
     unfinished = not _is_finished(job)
     tally = WorkTally(
         unfinished=unfinished,
-        changed=unfinished and bool(await job.tree.changed_files()),
+        changed=unfinished and bool(await job.place.tree.changed_files()),
         verified=bool(job.state.passing_run),
-        proposing=job.proposing,
+        proposing=job.place.proposing,
     )
     return judge_work(tally)
 
@@ -105,14 +106,18 @@ async def cannot_verify(job: Job) -> Decision | None:
 
     A dry run is not verified, nor is a question that changes nothing.
     """
-    if job.verifier is None or job.proposing or job.task.is_question:
+    if job.place.verifier is None or job.place.proposing or job.task.is_question:
         return None
     recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
     leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))
     if all(leaf.kind != "verify" for leaf in leaves):
         return None
-    missing = [one.sentence() for one in await job.verifier.missing() if one.sure]
-    return Decision("infra", "check_broken", job.redact(clean_text(" ".join(missing)))) if missing else None
+    missing = [one.sentence() for one in await job.place.verifier.missing() if one.sure]
+    return (
+        Decision("infra", "check_broken", job.place.redact(clean_text(" ".join(missing))))
+        if missing
+        else None
+    )
 
 
 async def ask_for_hypotheses(job: Job, why: Decision) -> None:
@@ -127,20 +132,20 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
         return
     stage, conversation = _last_conversation(job)
     tried = condense_failures(state.failures) or "\n".join(
-        filter(None, (kind.tell_tried(job) for kind in job.kinds.values()))
+        filter(None, (kind.say_tried(job) for kind in job.parts.kinds.values() if isinstance(kind, Search)))
     )
     message = fill("hypotheses", reason=_say_end(job, why), failures=tried).strip()
     if not conversation:  # whole answers enter none
         conversation = [Message("system", system_message(job, stage))]
         message = f"{await asyncio.to_thread(opening_message, job, stage)}\n\n{message}"
-    asked = Message("user", job.redact(clean_text(message)))
+    asked = Message("user", job.place.redact(clean_text(message)))
     request = Request([*conversation, asked], max_tokens=HYPOTHESES_TOKENS)
     try:
         reply = await reply_in_time(job, stage.model, request)
     except ModelError:
         return
-    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[stage.model]))
-    text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
+    job.log.record("", 0, ReplyReceived.of(reply, job.models.settings[stage.model]))
+    text = job.place.redact(clean_text(reply.message.content)).strip()[:4_000]
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))
     await job.log.commit()

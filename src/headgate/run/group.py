@@ -1,38 +1,49 @@
-"""A group of stages: which one runs next, and whether the group goes round again.
+"""Runs a group of stages, round by round. What comes next is decided by the pure `decide_next`.
 
-The flow itself is the outermost group. What comes next follows from the state alone, so an interrupted task
-continues where it was.
+The flow itself is the outermost group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 
-from headgate.config import fill, prompt
+from headgate.config import fill
 from headgate.core import (
     CODE,
-    CONCLUDED,
+    RESEARCH_TOOL,
     SKIP_CONDITION,
     Decision,
     Ending,
-    Note,
+    GroupRound,
+    Next,
+    Records,
     ReplanStarted,
+    RoundEnd,
+    Situation,
     Stage,
-    StageEnded,
+    all_stages,
     condense_failures,
     cut_text,
+    decide_next,
+    gives_research,
+    is_spent,
     join_path,
+    skip_stage,
+    stage_ids,
+    stages_concluded,
+    stages_not_reached,
     times,
 )
 from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Job
-from headgate.run.not_run import SkippingRound
 from headgate.run.program_code import ProgramFailed, call_program
-from headgate.run.stage import Entrance, FailedRounds
+from headgate.run.stage import Conversation, Entrance, Judge, explain_failure, say_failure
 
 REASON_CHARS = 1_000
 MOST_REVIEWS = 10
 _NO_MODEL = ("model_unavailable", "model_refused")
-_GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
+_MAY_FAIL = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
 _HANDED_BACK = ("stage_failed", "rounds_spent")
 """Why an execution of a recipe ends so that its planner goes on. What ends the debug loop ends the task."""
@@ -47,31 +58,50 @@ async def run_group(
     """
     number = job.state.tree.rounds.get(place, 1)
     while True:
-        this = Round(job, group, join_path(parent, group.id, number) if place else "", number, told)
+        this = GroupRun(job, group, join_path(parent, group.id, number) if place else "", number, told)
         if ended := await this.run():
             return ended
-        failed = this.sent_back()
-        if failed is None or group.repeat is None:
-            return this.lost()
-        following = Round(job, group, join_path(parent, group.id, number + 1), number + 1)
-        if ended := await this.prepare(following, failed):
-            await this.tell_not_reached(ended)
+        now = this.now()
+        if now.failed_stage is None:
+            return this.none_completed()
+        if ended := await this.begin_next_round(now, now.failed_stage):
+            await this.record_not_reached(ended)
             return ended
         number += 1
 
 
-def _gives_way(group: Stage) -> tuple[str, ...]:
-    return _HANDED_BACK if group.execution else _GIVES_WAY
+@dataclass
+class GroupRun:
+    """One round of a group: runs its stages, and records those that do not run."""
 
+    job: Job
+    group: Stage
+    path: str
+    number: int = 1
+    told: Entrance | None = None
+    """What the group was entered with."""
+    ended_groups: dict[str, Ending] = field(default_factory=dict)
 
-class Round(SkippingRound):
-    """One round of a group: runs its stages, and records what follows from how they ended."""
+    def now(self) -> GroupRound:
+        """The round as the log tells it."""
+        job, place = self.job, "/".join(stage_ids(self.path)) if self.path else ""
+        return GroupRound(
+            job.state.tree,
+            self.group,
+            job.children(place, self.group.stages),
+            self.path,
+            self.number,
+            roles=job.roles,
+            ended_groups=self.ended_groups,
+            applies=lambda stage: job.parts.kinds[stage.kind].adapt(job, stage) is not None,
+            situation=lambda stage: situation_of(job, stage, self.ended_groups),
+        )
 
     async def run(self) -> Decision | None:
         """Runs the stages; returns what ends the flow, None when no stage can run."""
         ended = await self._run_stages()
         if ended and ended.action == "stuck":
-            await self.tell_not_reached(ended)
+            await self.record_not_reached(ended)
         return ended
 
     async def _run_stages(self) -> Decision | None:
@@ -80,32 +110,37 @@ class Round(SkippingRound):
         try:
             while True:
                 if not beside.stages:
-                    await self._settle_told()
-                    await self._settle_pressure()
-                if failed := self.fatal():
-                    return stage_failure(self.job, failed)
-                if self.is_won(self.endings()):
+                    await self._record_fix()
+                    await self._conclude_if_pressed()
+                if self.now().is_won:
                     await beside.cancel()
-                async with beside.lock:
-                    await self.tell_absent()
-                ready = self.ready()
-                if ready and self.is_spent() and not any(self.latest(stage.id) for stage in ready):
-                    return Decision(
-                        "stuck", "stage_failed", "The recipe has taken all the steps that it may."
-                    )
-                if not ready and not beside.stages:
-                    return await self.skip_rest()
-                ended = await self._run_ready(ready, beside) or await beside.wait()
-                if ended and not await self._is_won_beside(beside):
+                following = await self.next(beside)
+                if following.end and (following.end.how in ("failed", "spent") or not beside.stages):
+                    return await self.finish(following.end)
+                ended = await self._run_ready(following.ready, beside) or await beside.wait()
+                if ended and not await self._is_won_meanwhile(beside):
                     return ended
         finally:
             await beside.cancel()
 
-    async def _is_won_beside(self, beside: StagesAtOnce) -> bool:
+    async def next(self, beside: StagesAtOnce | None = None) -> Next:
+        """What follows. The stages of which it is known now that they do not run are recorded."""
+        async with beside.lock if beside else nullcontext():
+            following = decide_next(self.now(), is_spent=self._is_spent())
+            await self.record(following.records)
+        return following
+
+    async def record(self, records: Records) -> None:
+        """Records the stages that do not run."""
+        for path, body in records:
+            self.job.log.record(path, 0, body)
+        await self.job.log.commit()
+
+    async def _is_won_meanwhile(self, beside: StagesAtOnce) -> bool:
         """Whether a stage completes that runs beside one that ends the flow, where one of them is enough."""
-        while self.group.join == "any" and not self.is_won(self.endings()) and beside.stages:
+        while self.group.join == "any" and not self.now().is_won and beside.stages:
             await beside.wait()
-        return self.is_won(self.endings())
+        return self.now().is_won
 
     async def _run_ready(self, ready: Sequence[Stage], beside: StagesAtOnce) -> Decision | None:
         """Starts what may run beside what runs already, or runs one stage; returns what ends the flow."""
@@ -118,15 +153,14 @@ class Round(SkippingRound):
             refused = await self.ask_code(stage)
             if refused == SKIP_CONDITION:
                 async with beside.lock:
-                    self.record_skip(stage, SKIP_CONDITION)
-                    await self.job.log.commit()
+                    await self.record(skip_stage(self.now(), stage, SKIP_CONDITION))
                 continue
             if refused:
                 return Decision("stuck", "condition_failed", refused)
             if not at_once:
                 ended = await self.run_stage(self.job, stage)
                 if ended:
-                    await self._settle_told()
+                    await self._record_fix()
                 return ended
             beside.start(stage, self.run_stage)
         return None
@@ -136,14 +170,14 @@ class Round(SkippingRound):
 
         Returns nothing if the stage runs, `condition` if not, and a sentence if the function failed.
         """
-        if not (stage.when or "").startswith(CODE) or self.has_begun(stage):
+        if not (stage.when or "").startswith(CODE) or self.now().has_begun(stage):
             return ""
         name = (stage.when or "").removeprefix(CODE).strip()
-        decides = self.job.code.get(name)
+        decides = self.job.parts.code.get(name)
         if decides is None:
             return f'The condition of the stage "{stage.id}" cannot be asked: there is no function "{name}".'
         try:
-            answer = await call_program(decides, self.situation(stage))
+            answer = await call_program(decides, situation_of(self.job, stage, self.ended_groups))
         except ProgramFailed as error:
             said = cut_text(str(error), REASON_CHARS, "it")
             return f'The condition of the stage "{stage.id}" failed: {said}'
@@ -151,107 +185,157 @@ class Round(SkippingRound):
 
     async def run_stage(self, job: Job, stage: Stage) -> Decision | None:
         """Runs a stage, or a group, to its end; returns what ends the flow."""
+        now, place = self.now(), join_path(self.path, stage.id)
+        told = self._entrance(now, stage)
         if stage.is_group:
-            place, told = join_path(self.path, stage.id), self._entrance(stage)
             ended = await run_group(job, stage, self.path, place, told)
-            gives_way = ended is not None and not stage.required and ended.reason in _gives_way(stage)
-            self.ended_groups[stage.id] = "failed" if gives_way else "completed"
-            return None if gives_way else ended
-        decision = await complete_stage(job, stage, self.path, self._entrance(stage))
+            reasons = _HANDED_BACK if stage.execution else _MAY_FAIL
+            may_fail = ended is not None and not stage.required and ended.reason in reasons
+            self.ended_groups[stage.id] = "failed" if may_fail else "completed"
+            return None if may_fail else ended
+        decision = await complete_stage(job, stage, self.path, told)
         if decision.action == "propose":
             return decision
         # Work that has passed is not given up because nothing came of what a review asked for, and no task
         # is because nothing came of a model that only looks around: it may not be the one that works.
-        gives_way = self.has_passed and stage.id == self.told_stage()
-        gives_way |= stage.id in job.scouting and decision.reason in _NO_MODEL
-        return decision if decision.action in ("infra", "stuck") and not gives_way else None
+        may_fail = now.has_passed and stage.id == _id_of(now.fixing_stage)
+        may_fail |= stage.id in job.scouting and decision.reason in _NO_MODEL
+        return decision if decision.action in ("infra", "stuck") and not may_fail else None
 
-    def _entrance(self, stage: Stage) -> Entrance:
-        state = self.job.state
+    # What a stage is told when it is entered.
+
+    def _entrance(self, now: GroupRound, stage: Stage) -> Entrance:
         if stage.when == "replan":
-            return Entrance("replan", self._replan_message(state.tree.replanned[self.path]))
-        if stage.id != self.told_stage():
+            return Entrance("replan", self._replan_message(now))
+        if stage.id != _id_of(now.fixing_stage):
             return Entrance()
-        failed = self.previous().sent_back() if self.number > 1 else None
-        send_back = self.job.kinds[failed.kind].send_back if failed else None
-        if failed is None or send_back is None:
+        failed, judge = self._judge(now)
+        if failed is None or judge is None:
             return (self.told if self.number == 1 else None) or Entrance()
-        told, kind = send_back(self.job, failed), self.job.kinds[stage.kind]
-        replanned = self.path in state.tree.replanned
-        order = kind.orders.get(told.order or told.reason, told.order)
-        said = [told.message, prompt(order) if order else ""]
-        said += [kind.tell_replan(self.job)] if kind.tell_replan and replanned else []
-        return Entrance(told.reason, "\n\n".join(filter(None, said)), cut=replanned)
+        told, kind = judge.send_back(self.job, failed), self.job.parts.kinds[stage.kind]
+        replanned = self.path in now.tree.replanned
+        say = kind.say_failure if isinstance(kind, Conversation) else say_failure
+        return Entrance(told.reason, say(self.job, told, replanned), cut=replanned)
 
-    def _replan_message(self, item: str) -> str:
-        state = self.job.state
+    def _judge(self, now: GroupRound) -> tuple[Stage | None, Judge | None]:
+        """The stage that sent the work back in the round before, and its kind."""
+        failed = now.previous.failed_stage if now.previous else None
+        kind = self.job.parts.kinds[failed.kind] if failed else None
+        return failed, kind if isinstance(kind, Judge) else None
+
+    def _replan_message(self, now: GroupRound) -> str:
+        state, item = self.job.state, now.tree.replanned[self.path]
         if not item:
             return fill("replan", count=times(state.verify_loops), failures=condense_failures(state.failures))
-        failed = next((stage for stage in self.previous().stages if stage.item == item), None)
+        failed = next((stage for stage in now.stages if stage.item == item), None)
         note = state.notes.get(failed.id) if failed else None
         reason = cut_text(note.summary, REASON_CHARS, "the note") if note else "it was not finished"
         return fill("replan_step", item=item, reason=reason)
 
-    async def _settle_pressure(self) -> None:
-        """Records that what a review found is ignored if the task is to end: nothing can be revised then.
+    # How the round ends.
+
+    async def record_not_reached(self, why: Decision) -> None:
+        """Records the stages that do not run because the flow ends here."""
+        await self.next()
+        await self.record(stages_not_reached(self.now(), why.reason))
+
+    async def finish(self, end: RoundEnd) -> Decision | None:
+        """Ends the round; returns what ends the flow. The stages that cannot run any more are recorded."""
+        await self.record(end.records)
+        if end.how == "spent":
+            return Decision("stuck", "stage_failed", "The recipe has taken all the steps that it may.")
+        if end.stage is None or end.how == "sent_back":
+            return None
+        if end.how == "failed":
+            return stage_failure(self.job, end.stage)
+        first = next((leaf for _, leaf in self.now().announced(end.stage)), None) or next(end.stage.leaves())
+        has_no_plan = any(leaf.foreach for leaf in end.stage.leaves())
+        lacks = "there is no plan" if has_no_plan else "a stage it needs did not complete"
+        return Decision("stuck", "stage_failed", f'Stage "{first.id}" could not run: {lacks}.')
+
+    def none_completed(self) -> Decision | None:
+        """What ends the flow if one stage of the group was to complete, and none did."""
+        now = self.now()
+        if self.group.join == "all" or now.is_won:
+            return None
+        tried = [one for one in reversed(now.stages) if not one.is_group and now.latest(one.id)]
+        told = (explain_failure(self.job, stage) for stage in tried)
+        why = next(filter(None, told), f'No stage of the group "{self.group.id}" completed.')
+        return Decision("stuck", "stage_failed", why)
+
+    async def _record_fix(self) -> None:
+        """Lets the kind that sent the work back record the fix, once the stage that fixes has ended."""
+        now = self.now()
+        failed, judge = self._judge(now)
+        if failed is None or judge is None or now.latest(failed.id):
+            return
+        name = _id_of(now.fixing_stage)
+        place, fixed = join_path(self.path, name), now.latest(name)
+        is_over = fixed and fixed.ending is not None and place not in now.tree.retries
+        if name in self.ended_groups or is_over:
+            await judge.record_fix(self.job, fixed.path if fixed else place)
+
+    async def _conclude_if_pressed(self) -> None:
+        """Records what is left out because the task is to end; see `stages_concluded`.
 
         It is recorded because it must hold later, too: a dry run that is concluded can still be applied.
         """
-        if not self.job.is_pressed or self.group.repeat is None:
-            return
-        ended = self.endings()
-        found = [stage for stage in self.stages if ended.get(stage.id) == "failed" and self.is_review(stage)]
-        for stage in found:
-            self._record_end(stage, "completed")
-        before = self.previous().endings() if self.number > 1 else {}
-        revises = any(before.get(stage.id) == "failed" and self.is_review(stage) for stage in self.stages)
-        for stage in self.stages if revises else ():
-            told = any(self.job.kinds[leaf.kind].is_told for leaf in stage.leaves())
-            if told and stage.id not in ended and not self.latest(stage.id) and not stage.is_group:
-                self._record_end(stage, "skipped")
-        await self.job.log.commit()
+        if self.job.is_pressed:
+            await self.record(stages_concluded(self.now()))
 
-    def _record_end(self, stage: Stage, ending: Ending) -> None:
-        body = StageEnded(stage=stage.id, ending=ending, reason=CONCLUDED, note=Note())
-        self.job.log.record(join_path(self.path, stage.id), 0, body)
-
-    async def _settle_told(self) -> None:
-        """Lets the kind that sent the work back record the result, after the stage that it told has ended."""
-        failed = self.previous().sent_back() if self.number > 1 else None
-        after_told = self.job.kinds[failed.kind].after_told if failed else None
-        if failed is None or after_told is None or self.latest(failed.id):
-            return
-        name = self.told_stage()
-        told = self.latest(name)
-        is_over = (
-            told and told.ending is not None and join_path(self.path, name) not in self.job.state.tree.retries
-        )
-        if name in self.ended_groups or is_over:
-            await after_told(self.job, told.path if told else join_path(self.path, name))
-
-    async def prepare(self, following: "Round", failed: Stage) -> Decision | None:
+    async def begin_next_round(self, now: GroupRound, failed: Stage) -> Decision | None:
         """Decides what follows this round; returns what ends the flow, None if the next round may begin."""
         repeat, job = self.group.repeat, self.job
         assert repeat is not None
-        if self.is_review(failed):
+        if now.is_review(failed):
             # Each check of a review sends the work back once; what goes on longer is no review.
             return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_REVIEWS else None
-        numbers = range(1, self.number + 1)
-        replans = [number for number in numbers if self.round_path(number) in job.state.tree.replanned]
-        rounds = [number for number in numbers if self.awaited_ended(number, "failed")]
-        since = [number for number in rounds if number >= max(replans, default=1)]
-        counted = FailedRounds(self.failures(), len(since))
-        kind = job.kinds[failed.kind]
-        decision = kind.after_failure(job, failed, counted, repeat) if kind.after_failure else None
+        counted, kind = now.count_failures(), job.parts.kinds[failed.kind]
+        decision = kind.after_failure(job, failed, counted, repeat) if isinstance(kind, Judge) else None
         if decision is None and counted.failures >= repeat.max:
             return stage_failure(job, failed)
         if decision and decision.action not in ("retry", "replan"):
             return decision
         due = decision.action == "replan" if decision else 0 < repeat.replan_every <= counted.since_replan
-        told = next((stage for stage in self.group.stages if stage.id == self.told_stage()), None)
-        replans_here = bool(told and job.kinds[told.kind].tell_replan)
-        replans_here |= any(stage.when == "replan" for stage in self.group.stages)
-        if due and replans_here and following.path not in job.state.tree.replanned:
-            job.log.record(following.path, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
+        following = now.path_of(self.number + 1)
+        if due and now.can_replan and following not in now.tree.replanned:
+            job.log.record(following, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
             await job.log.commit()
         return None
+
+    def _is_spent(self) -> bool:
+        """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
+        if not self.group.execution:
+            return False
+        one = self.job.state.executed.all[self.group.execution - 1]
+        return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
+
+
+def _id_of(stage: Stage | None) -> str:
+    return stage.id if stage else ""
+
+
+def situation_of(job: Job, stage: Stage, ended_groups: Mapping[str, Ending]) -> Situation:
+    """What the condition of a stage can look at."""
+    state, tree = job.state, job.state.tree
+    ids = list(dict.fromkeys((*(one.id for one in all_stages(job.flow.stages)), *tree.attempts)))
+    notes = {name: state.notes.get(name) for name in ids}
+    results = {name: note.output if note and note.accepted else None for name, note in notes.items()}
+    skipped = {name for stages in tree.skipped.values() for name in stages}
+
+    def status(name: str) -> str:
+        if entered := tree.attempts.get(name):
+            return entered[-1].ending or "running"
+        return ended_groups.get(name) or ("skipped" if name in skipped else "pending")
+
+    # Flows and stages have variables where the library gives them some.
+    gathered = {"gathered": _gathered(job)} if stage.execution else {}
+    variables = {**job.flow.variables, **gathered, **stage.variables}
+    return Situation(results, variables, {name: status(name) for name in ids})
+
+
+def _gathered(job: Job) -> list[str]:
+    """The tools that have returned something in this task."""
+    called, failed = job.state.tool_calls, job.state.tool_errors
+    given = [RESEARCH_TOOL] if job.task.attached or gives_research(job.request) else []
+    return [*given, *(name for name, count in called.items() if count > failed[name])]

@@ -1,10 +1,10 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
@@ -19,6 +19,7 @@ from headgate.core import (
     OnPulse,
     PhaseControl,
     PromptPlace,
+    Role,
     ScoutSettings,
     Stage,
     State,
@@ -33,8 +34,9 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.reading import TaskDiff
 from headgate.run.followed import Followed
+from headgate.run.scope import limited_status_tool, stable_specs
 from headgate.run.transcript import Transcript
-from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool, task_list_tools
+from headgate.tools import Tool, ToolContext
 from headgate.tree import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
@@ -130,43 +132,33 @@ GRACE_SECONDS = 2.0
 """How long after a task's limit what it is at may still end by itself."""
 
 
-@dataclass
-class Job:
-    """One task being carried out."""
+T = TypeVar("T")
 
-    task: Task
-    flow: Flow
-    """The tree of stages; see `expand_flow`."""
+
+@dataclass
+class Parts:
+    """What the stages of a flow may name."""
+
     kinds: Mapping[str, "Kind"]
-    """What a stage of the flow can be, by name."""
-    log: Log
-    models: Mapping[str | None, Model]
-    """By the name that a stage gives; None is the default."""
-    model_settings: Mapping[str | None, ModelSettings]
+    """What a stage can be, by name."""
     tools: Mapping[str, Tool]
-    context: ToolContext
-    verifier: Verifier | None
-    """None where no steps are configured."""
-    tree: Tree
-    redact: Callable[[str], str]
-    """Replaces secrets in any text that is about to reach the model or the log."""
-    now: Callable[[], float]
-    sleep: Callable[[float], Awaitable[None]]
-    pulse: OnPulse
     checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
     """What must hold at the exit of a stage, or in a review of the diff, by name."""
+    stage_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    """Tools that only one stage has: by the stage's id, then by name."""
+    code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """The functions and types that the flow names, by reference; see `Stage.accept`."""
+
+
+@dataclass
+class Pinned:
+    """What the configuration says about the loop. It stays as it was when the task started."""
+
+    limits: Limits = field(default_factory=Limits)
     agents_md: bool = True
     phase_control: PhaseControl = field(default_factory=PhaseControl)
     phase_prompt_place: PromptPlace = "tail"
-    limits: Limits = field(default_factory=Limits)
-    stopping: Callable[[], bool] = lambda: False
-    """Whether somebody wants the task concluded."""
-    stop_seconds: float = 10.0
-    """How long a reply may still take then. The one after it is the last."""
-    lines: Callable[[], Sequence[Line]] = tuple
-    """What people have said to the task and nobody has read yet."""
-    hearing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Whoever takes in what was said holds it: stages that run at once hear of it through the state."""
+    scouts: ScoutSettings = field(default_factory=ScoutSettings)
     status_always: bool = False
     """Offer the status report also where no other tool is."""
     stable_tools: bool = False
@@ -175,40 +167,112 @@ class Job:
     """No test may be added or changed."""
     system_prompt: str = "system"
     """The name of the text that every system prompt begins with."""
-    stage_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
-    """Tools that only one stage has: by the stage's id, then by name."""
-    code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """The functions and types that the flow names, by reference; see `Stage.accept`."""
-    proposing: bool = False
-    """A dry run: the workspace keeps what is written to itself."""
     earlier_report: str = ""
     """The report of the stuck task that this one takes up."""
     followed: Followed | None = None
     """The task that this one is a follow-up of."""
+
+
+@dataclass
+class Models:
+    """The models that are asked, by the name that a stage gives; None is the default."""
+
+    clients: Mapping[str | None, Model]
+    settings: Mapping[str | None, ModelSettings]
+    chars_per_token: dict[str | None, float] = field(default_factory=dict)
+    """How many characters of a request each model's server last counted as a token."""
+    last_seconds: float = LAST_SECONDS
+    """What is left of the time for last replies, once the task is to end."""
+
+
+@dataclass
+class Place:
+    """Where the task works."""
+
+    context: ToolContext
+    verifier: Verifier | None
+    """None where no steps are configured."""
+    tree: Tree
+    redact: Callable[[str], str]
+    """Replaces secrets in any text that is about to reach the model or the log."""
+    proposing: bool = False
+    """A dry run: the workspace keeps what is written to itself."""
+
+
+@dataclass
+class People:
+    """Those who watch the task and may say something to it."""
+
+    pulse: OnPulse
+    lines: Callable[[], Sequence[Line]] = tuple
+    """What they have said to the task and nobody has read yet."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether somebody wants the task concluded."""
+    stop_seconds: float = 10.0
+    """How long a reply may still take then. The one after it is the last."""
+    hearing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever takes in what was said holds it: stages that run at once hear of it through the state."""
+
+
+@dataclass
+class Clock:
+    """The time."""
+
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+
+
+@dataclass
+class Memory:
+    """What only this process knows of the task."""
+
     transcripts: dict[str, Transcript] = field(default_factory=dict)
+    interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
+    """The attempts that a crash cut short, by path, until they are taken up again."""
     last_tests: dict[str, str] = field(default_factory=dict)
     """What the model was told about the tree that it had tested last, by that tree."""
     failure_message: str = ""
     """What the stage that makes the fix is told about the latest failed verification."""
-    memory: dict[str, Any] = field(default_factory=dict)
-    """What kinds of stages keep in memory for the rest of the task, by the name of the kind."""
-    scouts: ScoutSettings = field(default_factory=ScoutSettings)
     scout_texts: dict[str, str] = field(default_factory=dict)
     """What each scout has said at the start, by its name."""
-    interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
-    """The attempts that a crash cut short, by path, until they are taken up again."""
-    last_seconds: float = LAST_SECONDS
-    """What is left of the time for last replies, once the task is to end."""
-    chars_per_token: dict[str | None, float] = field(default_factory=dict)
-    """How many characters of a request each model's server last counted as a token."""
     asked_compactions: list[str | None] = field(default_factory=list)
     """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
+    _of_features: dict[type[Any], Any] = field(default_factory=dict)
+
+    def of(self, feature: type[T]) -> T:
+        """What a feature remembers: one object of its own type, which is made when it is first asked for."""
+        if feature not in self._of_features:
+            self._of_features[feature] = feature()
+        kept: T = self._of_features[feature]
+        return kept
+
+
+@dataclass
+class Job:
+    """One task being carried out."""
+
+    task: Task
+    flow: Flow
+    """The tree of stages; see `expand_flow`."""
+    parts: Parts
+    log: Log
+    models: Models
+    place: Place
+    people: People
+    clock: Clock
+    pinned: Pinned = field(default_factory=Pinned)
+    memory: Memory = field(default_factory=Memory)
     _expanded: "dict[str, tuple[tuple[object, ...], tuple[Stage, ...]]]" = field(default_factory=dict)
     """The stages of each group as they stand, with the plan that they were made for."""
 
     @property
     def state(self) -> State:
         return self.log.state
+
+    @property
+    def roles(self) -> Mapping[str, frozenset[Role]]:
+        """What each kind of stage declares, by its name."""
+        return {name: kind.roles for name, kind in self.parts.kinds.items()}
 
     @property
     def request(self) -> str:
@@ -219,15 +283,17 @@ class Job:
     def over(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
-        return over_limit(self.limits, state.replies, state.usage, state.seconds - state.lead, state.cost)
+        return over_limit(
+            self.pinned.limits, state.replies, state.usage, state.seconds - state.lead, state.cost
+        )
 
     def forget_runs(self) -> None:
         """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""
-        self.last_tests.clear()
+        self.memory.last_tests.clear()
 
     def seconds_left(self) -> float | None:
         """Of the task's time, without what is kept for last replies; None where it has no limit."""
-        working = self.limits.working_seconds
+        working = self.pinned.limits.working_seconds
         return None if working is None else working - self._elapsed
 
     def seconds_to_deadline(self) -> float | None:
@@ -235,31 +301,31 @@ class Job:
 
         What a person has applied is verified in any case.
         """
-        if self.limits.seconds is None or self.state.proposal.step in ("applying", "applied"):
+        if self.pinned.limits.seconds is None or self.state.proposal.step in ("applying", "applied"):
             return None
-        return max(self.limits.seconds + GRACE_SECONDS - self._elapsed, 0.0)
+        return max(self.pinned.limits.seconds + GRACE_SECONDS - self._elapsed, 0.0)
 
     @property
     def _elapsed(self) -> float:
-        return self.now() - self.state.started_at - self.state.paused
+        return self.clock.now() - self.state.started_at - self.state.paused
 
     async def rest(self, seconds: float) -> None:
         """Sleeps so long, or until somebody wants the task concluded."""
-        sleeping = asyncio.ensure_future(self.sleep(seconds))
+        sleeping = asyncio.ensure_future(self.clock.sleep(seconds))
         try:
-            while not sleeping.done() and not self.stopping():
+            while not sleeping.done() and not self.people.stopping():
                 await asyncio.wait({sleeping}, timeout=STOP_POLL)
         finally:
             sleeping.cancel()
 
     def checks_of(self, stage: Stage) -> list[Check]:
         """The checks at the exit of a stage, in the order in which they run."""
-        return [check for name, check in self.checks.items() if stage.checks.get(name)]
+        return [check for name, check in self.parts.checks.items() if stage.checks.get(name)]
 
     @property
     def is_pressed(self) -> bool:
         """Whether the task is to end: a cap is reached, or a person wants it concluded."""
-        return bool(self.over) or self.stopping()
+        return bool(self.over) or self.people.stopping()
 
     def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
         """The stages of the group at a place, with those for the steps of the plan as it stands."""
@@ -300,7 +366,7 @@ class Job:
         names = {leaf.id for leaf in self.flow.leaves()} | set(self.state.tree.attempts)
         if stage is not None and stage not in names:
             raise ConfigError(f"Cannot compact: {unknown_name('stage', stage, names)}.")
-        self.asked_compactions.append(stage)
+        self.memory.asked_compactions.append(stage)
 
     def shares_conversation(self, stage: Stage) -> bool:
         """Whether other stages of the flow continue the conversation of this one, or it theirs."""
@@ -312,7 +378,7 @@ class Job:
     @cached_property
     def ignored(self) -> IgnoredPaths:
         """What git ignores. The first look walks the tree: not for the event loop."""
-        return IgnoredPaths(self.context.workspace.root)
+        return IgnoredPaths(self.place.context.workspace.root)
 
     @cached_property
     def apart(self) -> frozenset[str]:
@@ -329,25 +395,14 @@ class Job:
         """The stages that the flow has from the start and in which the model may call tools."""
         talking: dict[str, Stage] = {}
         for leaf in self.flow.leaves():
-            if self.kinds[leaf.kind].is_conversation:
+            if "conversation" in self.parts.kinds[leaf.kind].roles:
                 talking.setdefault(leaf.id, leaf)
         return tuple(talking.values())
 
     @cached_property
     def stable_specs(self) -> tuple[ToolSpec, ...]:
-        """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
-        specs = [
-            self.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in self.tools.items()
-        ]
-        admitted = [
-            spec
-            for spec in specs
-            if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in self.conversations)
-        ]
-        leading = next((leaf.stages for leaf in self.conversations if leaf.stages), ())
-        listed = task_list_tools([stage.id for stage in leading]) if leading else {}
-        admitted += [tool.spec for tool in listed.values()]
-        return (*admitted, stage_done_tool("", [stage.id for stage in self.conversations]).spec)
+        """What the model is sent where the list of tools never changes."""
+        return stable_specs(self)
 
     @cached_property
     def status_tool(self) -> Tool:
@@ -357,9 +412,4 @@ class Job:
     def transcript_of(self, stage: Stage) -> Transcript:
         """The stage's own transcript, the one that the flow's stages share, or that of another stage."""
         key = {"own": stage.id, "parent": ""}.get(stage.view.transcript, stage.view.transcript)
-        return self.transcripts.setdefault(key, Transcript())
-
-
-def limited_status_tool(stages: Iterable[Stage]) -> Tool:
-    """The status report, with the smallest limit of these stages in its description."""
-    return status_tool(min(stage.budget.standalone_status for stage in stages))
+        return self.memory.transcripts.setdefault(key, Transcript())

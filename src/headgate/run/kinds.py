@@ -17,10 +17,12 @@ from headgate.core import (
     Data,
     Decision,
     Fail,
+    FailedRounds,
     FixAttempted,
     Note,
     Pass,
     Repeat,
+    Role,
     RoundTally,
     Stage,
     VerifyFinished,
@@ -31,14 +33,14 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ConfigError
-from headgate.run.drive import DRIVE_KIND, DRIVEN_KIND
+from headgate.run.drive import Drive, Driven
 from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
-from headgate.run.planner import PLANNER
-from headgate.run.scouting import SCOUT
-from headgate.run.stage import Entrance, FailedRounds, Kind, StageEnd, StageRun
-from headgate.run.talk import TALK
+from headgate.run.planner import PlannerKind
+from headgate.run.scouting import Scout
+from headgate.run.stage import Entrance, Judge, Kind, StageEnd, StageRun
+from headgate.run.talk import Talk
 from headgate.run.verification import run_verification
 
 DIFF_CHARS = 8_000
@@ -55,84 +57,79 @@ class VerifySettings(Data):
     """Steps that failed before the task fail the verification, whatever `accept_red_before` says."""
 
 
-async def verify(run: StageRun) -> StageEnd:
-    """Runs the steps. In a dry run, the work is proposed instead; it is verified once it is applied.
-
-    What a planner has carried out is only a part of the work: all of it is proposed together, later.
-    """
-    job, verdict = run.job, run.state.verdict if run.interrupted else None
-    if job.proposing and run.stage.execution:
-        return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
-    if job.proposing:
-        return StageEnd(await judge_task(job))
-    is_answered = job.task.is_question and bool(job.state.answer)
-    if job.verifier is None or (is_answered and not await job.tree.changed_files()):
-        said = NO_STEPS if job.verifier is None and run.stage.execution else ""
-        return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
-    if verdict is None and not run.stage.settings.get("strict") and await _has_passed(job):
-        return StageEnd(DONE)
-    if verdict is None:  # otherwise a crash came right after the run
-        found = await run_verification(job, run.path)
-        verdict, job.failure_message = found.verdict, found.message or job.failure_message
-    match verdict:
-        case Broken(reason):
-            return StageEnd(Decision("infra", "check_broken", reason))
-        case Fail():
-            return StageEnd(Decision("fail", "verify_failed", job.state.last_failure))
-        case _:
-            return StageEnd(DONE)
-
-
 async def _has_passed(job: Job) -> bool:
     """Whether the tree as it is has passed, and nothing was run since whose traces a tree does not show."""
     state = job.state
     return bool(state.passing_run and state.runs.passed_tree) and (
-        await job.tree.mark() == state.runs.passed_tree
+        await job.place.tree.mark() == state.runs.passed_tree
     )
 
 
-def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
-    """Another round, a new plan, or the end."""
-    state = job.state
-    tally = RoundTally(
-        reason=state.last_failure,
-        failures=rounds.failures,
-        task_failures=state.verify_loops,
-        in_recipe=bool(stage.execution),
-        since_replan=state.runs.failed_in_a_row if state.executed.all else rounds.since_replan,
-        idle_rounds=state.idle_rounds,
-        idle_attempts=state.idle_attempts,
-        over=job.over,
-        stopped=job.stopping(),
-    )
-    return decide_round(tally, repeat, task_rounds(job.flow))
+class Verify(Judge):
+    """The kind `verify`."""
 
+    name = "verify"
+    settings = VerifySettings
+    roles = frozenset[Role]({"quiet", "sends_back"})
 
-async def _record_fix(job: Job, path: str) -> None:
-    """Keeps what was changed after the latest failure, once."""
-    failure = job.state.failures[-1] if job.state.failures else None
-    if failure is not None and failure.fix is None:
-        diff = job.redact(clean_text(await job.tree.diff_since(failure.own)))
-        fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
-        job.log.record(path, 0, fix)
-        await job.log.commit()
+    async def run(self, run: StageRun) -> StageEnd:
+        """Runs the steps. In a dry run, the work is proposed instead; it is verified once it is applied.
 
+        What a planner has carried out is only a part of the work: all of it is proposed together, later.
+        """
+        job, verdict = run.job, run.state.verdict if run.interrupted else None
+        if job.place.proposing and run.stage.execution:
+            return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
+        if job.place.proposing:
+            return StageEnd(await judge_task(job))
+        is_answered = job.task.is_question and bool(job.state.answer)
+        if job.place.verifier is None or (is_answered and not await job.place.tree.changed_files()):
+            said = NO_STEPS if job.place.verifier is None and run.stage.execution else ""
+            return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
+        if verdict is None and not run.stage.settings.get("strict") and await _has_passed(job):
+            return StageEnd(DONE)
+        if verdict is None:  # otherwise a crash came right after the run
+            found = await run_verification(job, run.path)
+            verdict, job.memory.failure_message = found.verdict, found.message or job.memory.failure_message
+        match verdict:
+            case Broken(reason):
+                return StageEnd(Decision("infra", "check_broken", reason))
+            case Fail():
+                return StageEnd(Decision("fail", "verify_failed", job.state.last_failure))
+            case _:
+                return StageEnd(DONE)
 
-def _replay(run: StageRun, body: Body, content: str) -> None:
-    if isinstance(body, VerifyFinished) and not body.asked:
-        run.job.failure_message = content
+    def send_back(self, job: Job, stage: Stage) -> Entrance:
+        return Entrance("check_failed", job.memory.failure_message, order="fix")
 
+    async def record_fix(self, job: Job, path: str) -> None:
+        """Keeps what was changed after the latest failure, once."""
+        failure = job.state.failures[-1] if job.state.failures else None
+        if failure is not None and failure.fix is None:
+            diff = job.place.redact(clean_text(await job.place.tree.diff_since(failure.own)))
+            fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
+            job.log.record(path, 0, fix)
+            await job.log.commit()
 
-VERIFY = Kind(
-    "verify",
-    verify,
-    settings=VerifySettings,
-    is_announced=False,
-    send_back=lambda job, stage: Entrance("check_failed", job.failure_message, order="fix"),
-    after_told=_record_fix,
-    after_failure=_after_failure,
-    replay=_replay,
-)
+    def after_failure(self, job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
+        """Another round, a new plan, or the end."""
+        state = job.state
+        tally = RoundTally(
+            reason=state.last_failure,
+            failures=rounds.failures,
+            task_failures=state.verify_loops,
+            in_recipe=bool(stage.execution),
+            since_replan=state.runs.failed_in_a_row if state.executed.all else rounds.since_replan,
+            idle_rounds=state.idle_rounds,
+            idle_attempts=state.idle_attempts,
+            over=job.over,
+            stopped=job.people.stopping(),
+        )
+        return decide_round(tally, repeat, task_rounds(job.flow))
+
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        if isinstance(body, VerifyFinished) and not body.asked:
+            run.job.memory.failure_message = content
 
 
 class ReviewSettings(Data):
@@ -142,47 +139,13 @@ class ReviewSettings(Data):
     """The checks that look at the diff."""
 
 
-async def review(run: StageRun) -> StageEnd:
-    """Takes every look that is due; ends at the first finding that the model has not been told of."""
-    job, checks = run.job, _checks(run.job, run.stage)
-    await job.log.commit()  # checks may look at the attempt
-    if run.interrupted and isinstance(run.state.verdict, Fail) and (told := _returned(job, checks)):
-        return _send(told)
-    for check in checks:
-        facts = AttemptFacts(run, check.name)
-        if not check.applies(facts) or not _is_due(job, check):
-            continue
-        told_once = facts.was_told
-        verdict = await check.judge(facts, 1)
-        reason = "" if isinstance(verdict, Pass) else job.redact(clean_text(verdict.reason))
-        if isinstance(verdict, Broken):
-            run.record(CheckFinished(check=check.name, verdict="broken", reason=reason))
-            await job.log.commit()
-            return StageEnd(Decision("infra", "check_broken", reason))
-        # What a person has reviewed and applied is not changed because of what is found afterwards.
-        final = check.spec.after_verification and job.task.dry_run
-        finished = CheckFinished(
-            check=check.name,
-            verdict="fail" if reason else "pass",
-            reason=reason,
-            final=final,
-            leads=check.spec.leads,
-        )
-        run.record(finished)
-        await job.log.commit()
-        # `was_told` now includes this finding: a first finding goes back to the model.
-        if reason and not final and not told_once and facts.was_told:
-            return _send(reason)
-    return StageEnd(Decision("advance", "done"))
-
-
 def _checks(job: Job, stage: Stage) -> list[Check]:
     """The checks of the stage, in the order in which it names them."""
     names: Sequence[str] = stage.settings["checks"]
     for name in names:
-        if name not in job.checks:
-            raise ConfigError(unknown_name("check", name, job.checks))
-    return [job.checks[name] for name in names]
+        if name not in job.parts.checks:
+            raise ConfigError(unknown_name("check", name, job.parts.checks))
+    return [job.parts.checks[name] for name in names]
 
 
 def _send(reason: str) -> StageEnd:
@@ -205,16 +168,52 @@ def _is_due(job: Job, check: Check) -> bool:
     return check.spec.looks_again and found.loops[check.name] < job.state.verify_loops
 
 
-def _send_finding(job: Job, stage: Stage) -> Entrance:
-    found, names = job.state.review, stage.settings["checks"]
-    name = next(name for name in reversed(found.found) if name in names and found.findings(name))
-    return Entrance("review", fill(job.checks[name].spec.prompt, reason=found.found[name][-1]))
+class Review(Judge):
+    """The kind `review`."""
 
+    name = "review"
+    settings = ReviewSettings
+    roles = frozenset[Role]({"quiet", "sends_back", "reports_once"})
 
-REVIEW = Kind(
-    "review", review, settings=ReviewSettings, is_announced=False, finds_once=True, send_back=_send_finding
-)
+    async def run(self, run: StageRun) -> StageEnd:
+        """Takes every look that is due; ends at the first finding that the model has not been told of."""
+        job, checks = run.job, _checks(run.job, run.stage)
+        await job.log.commit()  # checks may look at the attempt
+        if run.interrupted and isinstance(run.state.verdict, Fail) and (told := _returned(job, checks)):
+            return _send(told)
+        for check in checks:
+            facts = AttemptFacts(run, check.name)
+            if not check.applies(facts) or not _is_due(job, check):
+                continue
+            told_once = facts.was_told
+            verdict = await check.judge(facts, 1)
+            reason = "" if isinstance(verdict, Pass) else job.place.redact(clean_text(verdict.reason))
+            if isinstance(verdict, Broken):
+                run.record(CheckFinished(check=check.name, verdict="broken", reason=reason))
+                await job.log.commit()
+                return StageEnd(Decision("infra", "check_broken", reason))
+            # What a person has reviewed and applied is not changed because of what is found afterwards.
+            final = check.spec.after_verification and job.task.dry_run
+            finished = CheckFinished(
+                check=check.name,
+                verdict="fail" if reason else "pass",
+                reason=reason,
+                final=final,
+                leads=check.spec.leads,
+            )
+            run.record(finished)
+            await job.log.commit()
+            # `was_told` now includes this finding: a first finding goes back to the model.
+            if reason and not final and not told_once and facts.was_told:
+                return _send(reason)
+        return StageEnd(Decision("advance", "done"))
+
+    def send_back(self, job: Job, stage: Stage) -> Entrance:
+        found, names = job.state.review, stage.settings["checks"]
+        name = next(name for name in reversed(found.found) if name in names and found.findings(name))
+        return Entrance("review", fill(job.parts.checks[name].spec.prompt, reason=found.found[name][-1]))
+
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND, PLANNER, SCOUT)
+    kind.name: kind for kind in (Talk(), Verify(), Review(), Drive(), Driven(), PlannerKind(), Scout())
 }

@@ -60,9 +60,9 @@ class _Lines:
 
 def read_mentions(job: Job, stage: Stage, window: int) -> Mentioned:
     """Reads what the task mentions, as the tools would: the same guards refuse the same files."""
-    paths = MentionedPaths(job.context.workspace, _package(job))
+    paths = MentionedPaths(job.place.context.workspace, _package(job))
     found = find_mentions(f"{job.task.text}\n{job.task.added}", paths.exists).found
-    reader = _Reader(job, sees_images(job.model_settings[stage.model]))
+    reader = _Reader(job, sees_images(job.models.settings[stage.model]))
     for mention in found:
         reader.read(mention, paths.find(mention.path), paths)
     most = stage.view.max_tokens if stage.execution else None
@@ -74,7 +74,7 @@ class _Reader:
     """Reads one mention after another, and shows them together in the room that there is."""
 
     def __init__(self, job: Job, has_eyes: bool) -> None:
-        self._workspace = job.context.workspace
+        self._workspace = job.place.context.workspace
         self._has_eyes = has_eyes
         self._shown: list[_Lines | _Folder] = []
         self._images: dict[str, Image] = {}
@@ -157,5 +157,5 @@ def _render(one: _Lines | _Folder, share: int) -> str:
 
 
 def _package(job: Job) -> str | None:
-    directory = job.context.directory
-    return directory.relative_to(job.context.workspace.root).as_posix() if directory else None
+    directory = job.place.context.directory
+    return directory.relative_to(job.place.context.workspace.root).as_posix() if directory else None

@@ -26,12 +26,12 @@ async def find_output_fault(job: Job, stage: Stage, note: Note) -> str:
     if len(json.dumps(note.output, ensure_ascii=False, default=str)) > MOST_CHARS:
         return f"`{name}` is longer than {MOST_CHARS:,} characters"
     try:
-        value = read_output(stage, note.output, job.code)
+        value = read_output(stage, note.output, job.parts.code)
     except (ValidationError, fastjsonschema.JsonSchemaValueException) as error:
         if note.output is None:
             return f"{signal} needs `{name}`, the result of the stage"
         return f"`{name}` does not fit its schema: {_describe(error, name)}"
-    return await _ask(job.code[stage.accept], value, name) if stage.accept else ""
+    return await _ask(job.parts.code[stage.accept], value, name) if stage.accept else ""
 
 
 def _describe(error: ValidationError | fastjsonschema.JsonSchemaValueException, name: str) -> str:

@@ -19,12 +19,12 @@ async def hear_person(run: StageRun) -> None:
     none is lost or heard twice.
     """
     job = run.job
-    if not job.lines() or not _reads_on(run):
+    if not job.people.lines() or not _reads_on(run):
         return
-    async with job.hearing:
+    async with job.people.hearing:
         # A stage that runs beside this one may have heard them just now.
-        for line in job.lines():
-            run.record(PersonSpoke(text=job.redact(clean_text(line.text)), number=line.number))
+        for line in job.people.lines():
+            run.record(PersonSpoke(text=job.place.redact(clean_text(line.text)), number=line.number))
         await job.log.commit()
 
 
@@ -37,7 +37,7 @@ def _reads_on(run: StageRun) -> bool:
     if not tally.done:
         return decide(tally, run.stage.budget).action in _TAKES_TURN
     open_again = replace(tally, done=False, verdict=None)
-    is_open = run.kind.is_conversation and not tally.granted
+    is_open = run.is_conversation and not tally.granted
     return is_open and decide(open_again, run.stage.budget).action == "continue"
 
 
@@ -45,10 +45,10 @@ def tell_said(run: StageRun) -> None:
     """Tells the model what a person said and this conversation does not show: it is new, or was cut."""
     said, shown = run.job.state.said, run.transcript.shown_lines()
     missing = [number for number in said if number not in shown]
-    if not missing or not run.kind.is_conversation:
+    if not missing or not run.is_conversation:
         return
     is_new = all(number not in run.transcript.lines_given for number in missing)
-    tools = " and ".join(spec.name for spec in run.final_specs)
+    tools = " and ".join(spec.name for spec in run.scope.final)
     text = fill(
         "person",
         when="The user says" if is_new else "The user said while you worked",

@@ -132,7 +132,7 @@ def digest_turn(run: StageRun) -> Digest:
         if message.role == "tool":
             results[message.call_id] = message.failed
         elif message.role == "assistant":
-            redact, state = run.job.redact, run.job.state
+            redact, state = run.job.place.redact, run.job.state
             calls = [f"{call.name}{' (failed)' if results.get(call.id) else ''}" for call in message.calls]
             said = redact(message.content.strip() or message.reasoning.strip())
             return Digest(

@@ -5,8 +5,9 @@ their results. The planner's conversation does not contain what was said in them
 type and the same goals goes on with the same execution: steps that have completed do not run again.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import Field
 
@@ -22,6 +23,7 @@ from headgate.core import (
     RecipeEnded,
     RecipeStarted,
     ReplanStarted,
+    Role,
     RoundTally,
     StageEnded,
     condense_failures,
@@ -37,10 +39,11 @@ from headgate.core import (
 )
 from headgate.errors import ToolFailed
 from headgate.run.exits import clean_value
-from headgate.run.group import Round
+from headgate.run.group import GroupRun
 from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.run.talk import open_conversation, replay, take_step
+from headgate.run.ports import CallPorts, RecipeStep
+from headgate.run.stage import Entrance, StageEnd, StageRun
+from headgate.run.talk import Talk, open_conversation, take_step
 from headgate.run.turn import finish_turn, take_turn
 
 GOALS_CHARS = 2_000
@@ -92,8 +95,8 @@ class Planning:
                 f"execute: the goals have {length:,} characters together, and may have {GOALS_CHARS:,}"
             )
         execution = await self._find(recipe, tuple(wanted), cut_short)
-        this = Round(job, self.run.stage, self.place, 1)
-        group = next(stage for stage in this.stages if stage.execution == execution.number)
+        this = GroupRun(job, self.run.stage, self.place)
+        group = next(stage for stage in this.now().stages if stage.execution == execution.number)
         self.ended = await this.run_stage(job, group) or self.ended
         await job.log.commit()
         await self._record_end(recipe, execution)
@@ -133,7 +136,7 @@ class Planning:
                 " say what was found out, or escalate and say what is in the way."
             )
         number = known.number if known else len(done.all) + 1
-        tree = await job.tree.mark()
+        tree = await job.place.tree.mark()
         started = RecipeStarted(number=number, task_type=task_type, goals=goals, round=rounds + 1, tree=tree)
         self.run.record(started)
         await job.log.commit()
@@ -188,7 +191,7 @@ class Planning:
         if len(in_vain) < MOST_IN_VAIN:
             return None
         said = f"the last {len(in_vain)} executions changed nothing and failed: {in_vain[-1].reason}"
-        if job.state.passing_run or (await job.tree.changed_files() and not job.state.failures):
+        if job.state.passing_run or (await job.place.tree.changed_files() and not job.state.failures):
             return Decision("advance", "no_progress", said)
         return Decision("stuck", "no_progress", f"Stuck: {said.rstrip('.')}.")
 
@@ -211,8 +214,8 @@ async def _has_changed(job: Job) -> bool:
     written = done.work.written
     if not (done.work.ran and done.since):
         return any(before != after for before, after in written.values())
-    differ = await job.tree.changed_between(done.since, await job.tree.mark())
-    return bool(set(differ) & {*written, *await job.tree.changed_files()})
+    differ = await job.place.tree.changed_between(done.since, await job.place.tree.mark())
+    return bool(set(differ) & {*written, *await job.place.tree.changed_files()})
 
 
 def tell_replan(job: Job) -> str:
@@ -264,7 +267,7 @@ def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
         lines.append(f"Verification failed: {job.state.failures[-1].sentence}")
     said = [
         message
-        for name, transcript in job.transcripts.items()
+        for name, transcript in job.memory.transcripts.items()
         if name in own
         for message in transcript.messages
     ]
@@ -285,45 +288,60 @@ def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
     return lines
 
 
-async def plan(run: StageRun) -> StageEnd:
-    """A conversation in which each decision is carried out before the next one."""
-    planning = planning_of(run)
-    planning.take_up(run)
-    if run.interrupted:
-        await finish_turn(run, run.interrupted.cut_off)
-    else:
-        await open_conversation(run, run.entrance)
-    while True:
-        if ended := planning.ended:
-            return StageEnd(ended, run.state.note or Note(summary=ended.detail, accepted=False))
-        if end := await take_step(run, take_turn):
-            return end
+@dataclass(frozen=True, slots=True)
+class _PlannerPort(RecipeStep):
+    """What a planner can do in one call."""
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        run, call = self.ports.run, self.ports.started.call
+        # The start is stored together with what it begins: after a crash, such a call was not refused.
+        await run.job.log.commit()
+        cut_short = (run.path, call) in run.job.state.open_calls
+        with self.ports.acting() as run:
+            return await planning_of(run).execute(task_type, goals, cut_short)
+
+
+class _Planners(dict[str, Planning]):
+    """The planners, by their places."""
 
 
 def planning_of(run: StageRun) -> Planning:
     """The planner that a stage is. There is one for each place."""
-    known: dict[str, Planning] = run.job.memory.setdefault("planner", {})
-    return known.setdefault(place_of(run.path), Planning(run))
+    return run.job.memory.of(_Planners).setdefault(place_of(run.path), Planning(run))
 
 
-async def _execute(run: StageRun, task_type: str, goals: Sequence[str], cut_short: bool) -> str:
-    return await planning_of(run).execute(task_type, goals, cut_short)
+class PlannerKind(Talk):
+    """A conversation in which each decision is carried out before the next one.
 
+    It may go on in a later round, and has no summary of its own.
+    """
 
-async def _end_planner(run: StageRun, end: StageEnd, ended: StageEnded) -> None:
-    """Its conversation may go on in a later round, and has no summary of its own."""
-    run.transcript.end_stage(place_of(run.path), ended)
+    name = "planner"
+    settings = PlannerSettings
+    roles = frozenset[Role]({"conversation", "receives_failures", "rewrites_plan"})
 
+    async def run(self, run: StageRun) -> StageEnd:
+        planning = planning_of(run)
+        planning.take_up(run)
+        if run.interrupted:
+            await finish_turn(run, run.interrupted.cut_off)
+        else:
+            await open_conversation(run, run.entrance)
+        while True:
+            if ended := planning.ended:
+                return StageEnd(ended, run.state.note or Note(summary=ended.detail, accepted=False))
+            if end := await take_step(run, take_turn):
+                return end
 
-PLANNER = Kind(
-    "planner",
-    plan,
-    settings=PlannerSettings,
-    is_told=True,
-    is_conversation=True,
-    execute=_execute,
-    orders={"fix": "fix_planner", "review": "review_planner"},
-    tell_replan=tell_replan,
-    after_end=_end_planner,
-    replay=replay,
-)
+    def ports(self, call: CallPorts) -> Mapping[str, Any]:
+        return {"recipes": _PlannerPort(call)}
+
+    def say_failure(self, job: Job, told: Entrance, replanned: bool) -> str:
+        texts = {"fix": "fix_planner", "review": "review_planner"}
+        said = super().say_failure(
+            job, replace(told, order=texts.get(told.order or told.reason, told.order)), False
+        )
+        return "\n\n".join([said, tell_replan(job)]) if replanned else said
+
+    async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
+        run.transcript.end_stage(place_of(run.path), ended)

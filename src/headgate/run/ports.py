@@ -26,7 +26,7 @@ from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
 from headgate.run.scouting import ask as ask_scout
-from headgate.run.stage import StageRun, TaskList
+from headgate.run.stage import Conversation, StageRun, TaskList
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
 
@@ -60,8 +60,9 @@ class CallPorts:
         return outcome
 
     def _context(self) -> ToolContext:
-        context = self.run.job.context
-        may_write = any(spec.category == "write" for spec in self.run.all_specs)
+        context, kind = self.run.job.place.context, self.run.kind
+        own = kind.ports(self) if isinstance(kind, Conversation) else {}
+        may_write = any(spec.category == "write" for spec in self.run.scope.every)
         times = (self.run.seconds_left(), self.run.job.seconds_left())
         left = [seconds for seconds in times if seconds is not None]
         return replace(
@@ -75,9 +76,9 @@ class CallPorts:
             status=_Status(self),
             exit=_Exit(self),
             tests=_ProjectTests(self),
-            recipes=_Recipes(self),
             scouts=_Scouts(self),
             tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
+            **{"recipes": RecipeStep(self), **own},
         )
 
     def _made(self, path: str) -> bool:
@@ -169,22 +170,18 @@ class _Tasks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recipes:
+class RecipeStep:
+    """What a step of a recipe can do; a planner can do more."""
+
     ports: CallPorts
 
     async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        run, call = self.ports.run, self.ports.started.call
-        # The start is stored together with what it begins: after a crash, such a call was not refused.
-        await run.job.log.commit()
-        cut_short = (run.path, call) in run.job.state.open_calls
-        with self.ports.acting() as run:
-            if run.kind.execute is None:
-                raise ToolFailed("execute: only a planner can have something executed")
-            return await run.kind.execute(run, task_type, goals, cut_short)
+        with self.ports.acting():
+            raise ToolFailed("execute: only a planner can have something executed")
 
     async def escalate(self, reason: str) -> None:
         with self.ports.acting() as run:
-            if not run.stage.execution and run.kind.execute is None:
+            if not (run.stage.execution or "rewrites_plan" in run.kind.roles):
                 raise ToolFailed("escalate: there is no planner here to hand the work back to")
             run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
 
@@ -196,8 +193,8 @@ class _Scouts:
     async def ask(self, scout: str, question: str) -> str:
         with self.ports.acting() as run:
             await run.job.log.commit()  # other calls of the same reply count
-            if run.state.called[ASK_TOOL] >= run.job.scouts.asks:
-                most = times(run.job.scouts.asks)
+            if run.state.called[ASK_TOOL] >= run.job.pinned.scouts.asks:
+                most = times(run.job.pinned.scouts.asks)
                 raise ToolFailed(
                     f"ask_scout was refused: it was called {most} in this stage, which is the limit. Use what"
                     " it said, and read the files."
@@ -214,11 +211,11 @@ class _ProjectTests:
         with self.ports.acting() as run:
             self.ports.ran_tests = True
             job = run.job
-            tree = await job.tree.mark()
-            if told := job.last_tests.get(tree):
+            tree = await job.place.tree.mark()
+            if told := job.memory.last_tests.get(tree):
                 return f"Not run again: nothing has changed since the last run. {told}"
             finding = await run_verification(job, run.path, run.turn, asked=True)
             text = finding.message or f"The tests pass ({finding.run_id})."
-            job.last_tests.clear()
-            job.last_tests[tree] = text
+            job.memory.last_tests.clear()
+            job.memory.last_tests[tree] = text
             return text

@@ -26,6 +26,7 @@ from headgate.core import (
     Broken,
     Data,
     Decision,
+    Role,
     ScoutReported,
     clean_text,
     show_path,
@@ -122,23 +123,7 @@ class ScoutMemory:
 
 def scout_memory(job: Job) -> ScoutMemory:
     """The task's one memory of what failed."""
-    kept: ScoutMemory = job.memory.setdefault("scout", ScoutMemory())
-    return kept
-
-
-async def scout(run: StageRun) -> StageEnd:
-    """Finds the facts and records them. A scout that finds nothing is no failure."""
-    settings = ScoutStageSettings.model_validate(run.stage.settings)
-    if settings.scout not in run.job.scout_texts:
-        await run.job.log.commit()  # people see now that it has begun
-        if broken := await _run_check_first(run):
-            return broken
-        tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
-        body, text = await _report(run.job, settings.scout, "", tokens)
-        run.record(body, text)
-        run.job.scout_texts[settings.scout] = text
-        await run.job.log.commit()
-    return StageEnd(Decision("advance", "done"))
+    return job.memory.of(ScoutMemory)
 
 
 async def ask(run: StageRun, name: str, question: str) -> str:
@@ -147,7 +132,7 @@ async def ask(run: StageRun, name: str, question: str) -> str:
     body, text = await _report(job, name, question, ANSWER_TOKENS)
     if not text:
         raise ToolFailed(f"ask_scout: {body.problem or f'{SCOUTS[name]} found nothing about this'}")
-    run.record(body.model_copy(update={"question": job.redact(question)[:400]}))
+    run.record(body.model_copy(update={"question": job.place.redact(question)[:400]}))
     return text
 
 
@@ -155,11 +140,11 @@ async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[Scou
     try:
         found, text = await (_map_code if name == "code" else _look_at_build)(job, question, tokens)
     except (OSError, sqlite3.Error) as error:
-        return ScoutReported(scout=name, problem=job.redact(clean_text(str(error)))[:300]), ""
-    text = job.redact(clean_text(text))
+        return ScoutReported(scout=name, problem=job.place.redact(clean_text(str(error)))[:300]), ""
+    text = job.place.redact(clean_text(text))
     body = ScoutReported(
         scout=name,
-        found=tuple(job.redact(clean_text(each)) for each in found),
+        found=tuple(job.place.redact(clean_text(each)) for each in found),
         tokens=int(len(text) / CHARS_PER_CODE_TOKEN),
     )
     return body, text
@@ -170,19 +155,19 @@ async def _remember(job: Job) -> ScoutMemory:
     memory, opening = scout_memory(job), job.state.answers.opening
     latest = job.state.failures[-1].run_id if job.state.failures else ""
     run_id = latest or (opening.run_id if opening and not opening.passed else "")
-    if run_id and run_id != memory.run_id and job.verifier:
+    if run_id and run_id != memory.run_id and job.place.verifier:
         memory.run_id, memory.failures, memory.trace = run_id, *await asyncio.to_thread(_read, job, run_id)
     return memory
 
 
 def _read(job: Job, run_id: str) -> tuple[tuple[FailedTest, ...], str]:
     """The tests that failed in a run, and the end of what it printed."""
-    assert job.verifier is not None
+    assert job.place.verifier is not None
     try:
-        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
+        output = (job.place.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
     except OSError:
         return (), ""
-    return tuple(find_failures(output, str(job.verifier.directory))), output
+    return tuple(find_failures(output, str(job.place.verifier.directory))), output
 
 
 # Scout A.
@@ -195,7 +180,7 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
         failures=memory.failures,
         traces=tuple(filter(None, (job.task.attached[-LOG_CHARS:], memory.trace))),
     )
-    own = Path(job.context.workspace.root) / OWN_FOLDER
+    own = Path(job.place.context.workspace.root) / OWN_FOLDER
     # A program that runs a flow in a folder of its own wants no other files in it.
     index = own / INDEX_NAME if own.is_dir() else None
     read = (0, 0)
@@ -207,12 +192,12 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
     async def tell() -> None:
         while True:
             await asyncio.sleep(TELL_SECONDS)
-            job.pulse("files", "Reading the code", *read)
+            job.people.pulse("files", "Reading the code", *read)
 
     telling = asyncio.create_task(tell())
     try:
         limits = MapLimits(seconds=MAP_SECONDS)
-        found = await map_code(job.context.workspace, query, index, limits=limits, hear=hear)
+        found = await map_code(job.place.context.workspace, query, index, limits=limits, hear=hear)
     finally:
         telling.cancel()
     return [show_path(file.path) for file in found.files], render_map(found, tokens)
@@ -235,7 +220,7 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
 
 
 def _is_checked_first(job: Job) -> bool:
-    if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
+    if job.place.verifier is None or job.place.proposing or job.state.answers.opening or job.task.is_question:
         return False
     has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
     return has_scout_b and says_that_it_fails(job.request)
@@ -244,7 +229,7 @@ def _is_checked_first(job: Job) -> bool:
 async def _check(run: StageRun) -> StageEnd | None:
     job = run.job
     try:
-        async with asyncio.timeout(job.scouts.seconds):
+        async with asyncio.timeout(job.pinned.scouts.seconds):
             found = await run_verification(job, run.path, asked=True, opening=True)
     except TimeoutError:
         scout_memory(job).stopped = True
@@ -259,16 +244,17 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     versions = [
         (tool, await present_version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))
     ]
-    commands = [step.command for step in job.verifier.steps] if job.verifier else []
+    commands = [step.command for step in job.place.verifier.steps] if job.place.verifier else []
     problems = environment_problems(
         commands,
         versions,
         lambda program: _is_there(job, program),
-        lambda path: job.context.workspace.exists(str(_project(job) / path)),
+        lambda path: job.place.context.workspace.exists(str(_project(job) / path)),
         _text(job, "package.json"),
     )
     if scout_memory(job).stopped:
-        said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
+        most = job.pinned.scouts.seconds
+        said = f"The verification was stopped after {most:g} s: what fails now is not known."
         problems = (*problems, Problem("warning", said))
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
@@ -300,15 +286,17 @@ async def _find_clues(job: Job, memory: ScoutMemory) -> FailureClues:
     took = sum(step.seconds for step in opening.steps)
     failed = FailedRun(opening.tree_after, memory.failures, memory.trace, took, names)
     # A flow that looks for suspects has measured the same tree itself.
-    runs = job.state.answers.suspects is None and await job.tree.mark() == failed.tree
+    runs = job.state.answers.suspects is None and await job.place.tree.mark() == failed.tree
     return await find_clues(job, failed, runs=runs)
 
 
 def _read_project(job: Job) -> dict[str, Any]:
     """What the project's own files say."""
-    root = Path(job.context.workspace.root) / _project(job)
+    root = Path(job.place.context.workspace.root) / _project(job)
     kinds = tuple((kind.name, show_path(kind.evidence)) for kind in detect_project(root).kinds)
-    steps = tuple((step.name, step.command) for step in job.verifier.steps) if job.verifier else ()
+    steps = (
+        tuple((step.name, step.command) for step in job.place.verifier.steps) if job.place.verifier else ()
+    )
     framework, one = find_framework([command for _, command in steps], _text(job, "package.json"))
     return {
         "kinds": kinds,
@@ -322,8 +310,8 @@ def _read_project(job: Job) -> dict[str, Any]:
 
 def _project(job: Job) -> PurePosixPath:
     """The folder that the steps run in, within the tree: that of the package in a monorepo."""
-    root = Path(job.context.workspace.root).resolve()
-    folder = job.verifier.directory.resolve() if job.verifier else root
+    root = Path(job.place.context.workspace.root).resolve()
+    folder = job.place.verifier.directory.resolve() if job.place.verifier else root
     return PurePosixPath(folder.relative_to(root) if folder.is_relative_to(root) else ".")
 
 
@@ -331,30 +319,30 @@ def _text(job: Job, path: str) -> str:
     """A file in the project's folder; empty if there is none that can be read."""
     path = str(_project(job) / path)
     try:
-        return job.context.workspace.read(path).text if job.context.workspace.exists(path) else ""
+        return job.place.context.workspace.read(path).text if job.place.context.workspace.exists(path) else ""
     except ToolError:
         return ""
 
 
 def _is_there(job: Job, program: str) -> bool:
-    environment = job.verifier.environment if job.verifier else job.context.environment
+    environment = job.place.verifier.environment if job.place.verifier else job.place.context.environment
     return shutil.which(program, path=environment.get("PATH")) is not None
 
 
 async def present_version(job: Job, tool: NeededTool) -> str:
     """The version of a program; empty if it is not there. A dry run runs nothing."""
-    if job.proposing or not _is_there(job, tool.program):
+    if job.place.proposing or not _is_there(job, tool.program):
         return ""
-    environment = job.verifier.environment if job.verifier else job.context.environment
+    environment = job.place.verifier.environment if job.place.verifier else job.place.context.environment
     flag = "version" if tool.program == "go" else "--version"
     try:
         done = await run_command(
             [tool.program, flag],
-            cwd=Path(job.context.workspace.root) / _project(job),
+            cwd=Path(job.place.context.workspace.root) / _project(job),
             env={**environment, **_NO_DOWNLOADS},
             timeout=_VERSION_SECONDS,
             max_output=1_000,
-            sandbox=job.verifier.sandbox if job.verifier else job.context.sandbox,
+            sandbox=job.place.verifier.sandbox if job.place.verifier else job.place.context.sandbox,
         )
     except CommandUnavailable:
         return ""
@@ -362,9 +350,27 @@ async def present_version(job: Job, tool: NeededTool) -> str:
     return found[0] if found else ""
 
 
-def _replay(run: StageRun, body: Body, content: str) -> None:
-    if isinstance(body, ScoutReported) and not body.question:
-        run.job.scout_texts[body.scout] = content
+class Scout(Kind):
+    """The kind `scout`."""
 
+    name = "scout"
+    settings = ScoutStageSettings
+    roles = frozenset[Role]({"runs_beside"})
 
-SCOUT = Kind("scout", scout, settings=ScoutStageSettings, runs_beside=True, replay=_replay)
+    async def run(self, run: StageRun) -> StageEnd:
+        """Finds the facts and records them. A scout that finds nothing is no failure."""
+        settings = ScoutStageSettings.model_validate(run.stage.settings)
+        if settings.scout not in run.job.memory.scout_texts:
+            await run.job.log.commit()  # people see now that it has begun
+            if broken := await _run_check_first(run):
+                return broken
+            tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
+            body, text = await _report(run.job, settings.scout, "", tokens)
+            run.record(body, text)
+            run.job.memory.scout_texts[settings.scout] = text
+            await run.job.log.commit()
+        return StageEnd(Decision("advance", "done"))
+
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        if isinstance(body, ScoutReported) and not body.question:
+            run.job.memory.scout_texts[body.scout] = content

@@ -22,6 +22,7 @@ from headgate.core import (
     Note,
     ReplyFailed,
     ReplyReceived,
+    Role,
     StageCompacted,
     StageEnded,
     StageStarted,
@@ -54,7 +55,7 @@ from headgate.run.first_messages import (
     system_message,
 )
 from headgate.run.person import hear_person, tell_said
-from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
+from headgate.run.stage import Conversation, Entrance, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
 
@@ -64,17 +65,6 @@ GAVE_UP = ("failed_calls", "retry_exhaustion", "loop", "task_status_standalone_l
 """Why a model is made to conclude whose work may be done all the same."""
 _RESULT = "result "
 """Begins the slug of a message with the result of another stage, whose id follows."""
-
-
-async def talk(run: StageRun) -> StageEnd:
-    """A conversation with tools: what the model is told first, then turn after turn."""
-    if run.interrupted:
-        await finish_turn(run, run.interrupted.cut_off)
-    elif missing := find_missing_docs(run.job, run.stage):
-        return StageEnd(Decision("fail", "input_missing", missing), Note(summary=missing))
-    else:
-        await open_conversation(run, run.entrance)
-    return await take_turns(run, take_turn)
 
 
 Take = Callable[[StageRun], Awaitable[None]]
@@ -89,7 +79,7 @@ async def take_turns(run: StageRun, take: Take) -> StageEnd:
 
 async def take_step(run: StageRun, take: Take) -> StageEnd | None:
     """Decides, and takes a turn if that is decided; returns how the attempt ends, None if it goes on."""
-    if run.job.stopping() and not run.state.stopped:
+    if run.job.people.stopping() and not run.state.stopped:
         run.record(StopAsked())
         await run.job.log.commit()
     await hear_person(run)
@@ -101,7 +91,7 @@ async def take_step(run: StageRun, take: Take) -> StageEnd | None:
             await take(run)
         case "wait":
             await _wait(run, decision)
-            if not run.job.stopping():
+            if not run.job.people.stopping():
                 tell_said(run)
                 await take(run)
         case "compact":
@@ -146,12 +136,12 @@ async def _tell_task(run: StageRun) -> None:
     lines = tuple(run.job.state.said)
     opening = await asyncio.to_thread(open_task, run.job, run.stage)
     text, shown = opening.text, opening.mentioned
-    if run.job.agents_md and shown.read:
-        workspace = run.job.context.workspace
+    if run.job.pinned.agents_md and shown.read:
+        workspace = run.job.place.context.workspace
         text += await asyncio.to_thread(nested_guides, workspace, run.transcript, shown.read)
     tell(run, "task", text, lines, shown.images)
     if shown.text:
-        said = tuple(run.job.redact(problem) for problem in shown.problems)
+        said = tuple(run.job.place.redact(problem) for problem in shown.problems)
         images = tuple(path for path, _ in shown.images)
         read = tuple(map(show_path, shown.read))
         run.record(MentionsRead(read=read, folders=shown.folders, images=images, problems=said))
@@ -263,8 +253,10 @@ async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
 
 
 def _ask_to_conclude(run: StageRun, reason: str) -> str:
-    tools = " and ".join(spec.name for spec in run.final_specs)
-    return fill("final_turn", stage=run.stage.id, reason=say_reason(reason), tools=tools, call=run.final_call)
+    tools = " and ".join(spec.name for spec in run.scope.final)
+    return fill(
+        "final_turn", stage=run.stage.id, reason=say_reason(reason), tools=tools, call=run.scope.final_call
+    )
 
 
 async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
@@ -299,56 +291,64 @@ def _own_note(run: StageRun, decision: Decision) -> Note:
     return bound_note(note)
 
 
-def replay(run: StageRun, body: Body, content: str) -> None:
-    """Does to the transcript what an event did to it when it happened."""
-    stage, transcript = run.stage, run.transcript
-    match body:
-        case StageStarted():
-            transcript.begin_stage(place_of(run.path), run.path)
-        case StageEnded():
-            transcript.end_stage(place_of(run.path), body)
-        case StageCompacted():
-            take_summary(run.job, run.path, body, content)
-        case ImageAdded():
-            transcript.coming_images.append(Image(body.media_type, content))
-        case MessageAdded(slug=slug):
-            message = Message(body.role, content, images=tuple(transcript.coming_images))
-            transcript.coming_images.clear()
-            match slug:
-                case "compacted":
-                    transcript.add_notice(message)
-                case "stages_compacted":
-                    transcript.add_reminder(message)
-                case _:
-                    transcript.add(message)
-            transcript.give_lines(body.said, message)
-            if slug == "task":
+class Talk(Conversation):
+    """The kind `talk`."""
+
+    name = "talk"
+    roles = frozenset[Role]({"conversation", "receives_failures", "runs_beside"})
+
+    async def run(self, run: StageRun) -> StageEnd:
+        """A conversation with tools: what the model is told first, then turn after turn."""
+        if run.interrupted:
+            await finish_turn(run, run.interrupted.cut_off)
+        elif missing := find_missing_docs(run.job, run.stage):
+            return StageEnd(Decision("fail", "input_missing", missing), Note(summary=missing))
+        else:
+            await open_conversation(run, run.entrance)
+        return await take_turns(run, take_turn)
+
+    async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
+        await compact_ended(run, end, ended)
+
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        """Does to the transcript what an event did to it when it happened."""
+        stage, transcript = run.stage, run.transcript
+        match body:
+            case StageStarted():
+                transcript.begin_stage(place_of(run.path), run.path)
+            case StageEnded():
+                transcript.end_stage(place_of(run.path), body)
+            case StageCompacted():
+                take_summary(run.job, run.path, body, content)
+            case ImageAdded():
+                transcript.coming_images.append(Image(body.media_type, content))
+            case MessageAdded(slug=slug):
+                message = Message(body.role, content, images=tuple(transcript.coming_images))
+                transcript.coming_images.clear()
+                match slug:
+                    case "compacted":
+                        transcript.add_notice(message)
+                    case "stages_compacted":
+                        transcript.add_reminder(message)
+                    case _:
+                        transcript.add(message)
+                transcript.give_lines(body.said, message)
+                if slug == "task":
+                    transcript.guides_given.update(_GUIDE.findall(content))
+                if slug.startswith(_RESULT):
+                    transcript.results_given.add(slug.removeprefix(_RESULT))
+                if body.slug == "stage":
+                    transcript.rebuild(stage.view)
+            case ReplyFailed() if content:
+                transcript.add(read_reply(content))
+            case ReplyReceived():
+                if measured := body.prompt_tokens - body.aside_tokens:
+                    transcript.measured(measured)
+                transcript.add(read_reply(content))
+            case ToolFinished():
+                transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
                 transcript.guides_given.update(_GUIDE.findall(content))
-            if slug.startswith(_RESULT):
-                transcript.results_given.add(slug.removeprefix(_RESULT))
-            if body.slug == "stage":
-                transcript.rebuild(stage.view)
-        case ReplyFailed() if content:
-            transcript.add(read_reply(content))
-        case ReplyReceived():
-            if measured := body.prompt_tokens - body.aside_tokens:
-                transcript.measured(measured)
-            transcript.add(read_reply(content))
-        case ToolFinished():
-            transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
-            transcript.guides_given.update(_GUIDE.findall(content))
-        case ViewCompacted():
-            transcript.rebuild(stage.view, body.chars)
-        case _:
-            pass
-
-
-TALK = Kind(
-    "talk",
-    talk,
-    is_told=True,
-    is_conversation=True,
-    runs_beside=True,
-    after_end=compact_ended,
-    replay=replay,
-)
+            case ViewCompacted():
+                transcript.rebuild(stage.view, body.chars)
+            case _:
+                pass

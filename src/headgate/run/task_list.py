@@ -1,11 +1,12 @@
 """A list of tasks that a model works through: which may start, which is in progress, what follows its end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from headgate.core import (
     DRIVEN,
+    SKIP_CONDITION,
     Decision,
     Ending,
     Note,
@@ -13,18 +14,20 @@ from headgate.core import (
     StageState,
     cut_text,
     decide_given_up,
+    decide_next,
     join_path,
     list_names,
     place_of,
     render_notes,
     say_reason,
+    skip_stage,
     unknown_name,
 )
 from headgate.errors import ToolFailed
 from headgate.run.attempts import open_attempt, record_end, reopen_attempt, wait_for_retry
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.first_messages import plan_room, stage_message
-from headgate.run.group import Round
+from headgate.run.group import GroupRun
 from headgate.run.job import Job
 from headgate.run.stage import Entrance, StageEnd, StageRun
 from headgate.run.talk import open_conversation
@@ -72,23 +75,22 @@ class Tasks:
         return self.active or self.driver
 
     @cached_property
-    def round(self) -> Round:
-        return Round(self.job, self.stage, self.place, 1)
+    def round(self) -> GroupRun:
+        return GroupRun(self.job, self.stage, self.place)
 
     def tools(self, stage: Stage) -> Mapping[str, Tool]:
         output = stage.output_schema if stage.kind == DRIVEN else None
         return task_list_tools([task.id for task in self.stage.stages], output)
 
     def endings(self) -> Mapping[str, Ending]:
-        return self.round.endings()
+        return self.round.now().endings
 
     def open_tasks(self) -> list[str]:
         if self.is_fixing:
             return []
-        this = self.round
-        ended, absent = this.endings(), this.absent(this.endings())
-        won = this.is_won(ended)
-        return [task.id for task in self.stage.stages if task.id not in {**ended, **absent} and not won]
+        now = self.round.now()
+        over = {**now.endings, **now.absent}
+        return [task.id for task in self.stage.stages if task.id not in over and not now.is_won]
 
     def recap(self) -> str:
         """The list as it stands."""
@@ -96,17 +98,16 @@ class Tasks:
         return "Tasks:\n" + "\n".join(lines)
 
     def _status(self, task: Stage) -> str:
-        this = self.round
-        ended = this.endings()
-        if task.id in ended:
-            return ended[task.id]
-        if task.id in this.absent(ended):
+        now = self.round.now()
+        if task.id in now.endings:
+            return now.endings[task.id]
+        if task.id in now.absent:
             return "skipped"
         return "running" if self.active and self.active.stage.id == task.id else "pending"
 
-    def available(self) -> list[Stage]:
+    def available(self) -> Sequence[Stage]:
         """The tasks that may be started now."""
-        return [] if self.is_fixing else self.round.ready()
+        return () if self.is_fixing else self.round.now().ready
 
     def say_available(self) -> str:
         names = [task.id for task in self.available()]
@@ -196,11 +197,10 @@ class Tasks:
 
     def _why_not(self, stage: Stage) -> str:
         """Why a task cannot be started."""
-        this = self.round
-        ended = this.endings()
+        now = self.round.now()
+        ended, absent = now.endings, now.absent
         if stage.id in ended or self.is_fixing:
             return f'Task "{stage.id}" has ended already ({ended.get(stage.id, "completed")}).'
-        absent = this.absent(ended)
         if stage.id in absent:
             return f'Task "{stage.id}" is not needed: its condition does not hold.'
         lacking = [need for need in stage.needs if ended.get(need) not in ("completed", "exhausted")]
@@ -246,21 +246,20 @@ class Tasks:
         await self.job.log.commit()
         if self.is_fixing or self.active or self.ended:
             return
-        this = self.round
-        await this.tell_absent()
-        for task in this.ready():
-            refused = await this.ask_code(task)
-            if refused == "condition":
-                this.record_skip(task, refused)
-                await self.job.log.commit()
+        following = await self.round.next()
+        for task in following.ready:
+            refused = await self.round.ask_code(task)
+            if refused == SKIP_CONDITION:
+                await self.round.record(skip_stage(self.round.now(), task, refused))
             elif refused:
                 self.ended = Decision("stuck", "condition_failed", refused)
                 return
-        if failed := this.fatal():
+        end = decide_next(self.round.now()).end
+        if end and end.how == "failed" and (failed := end.stage):
             why = self.job.state.notes[failed.id].summary if failed.id in self.job.state.notes else ""
             self.ended = Decision("fail", "stage_failed", f'task "{failed.id}" failed: {why}'.rstrip(": "))
-        elif not this.ready():
-            self.ended = await this.skip_rest() or this.lost()
+        elif end:
+            self.ended = await self.round.finish(end) or self.round.none_completed()
 
     async def leave(self, child: StageRun, end: StageEnd) -> None:
         """What follows if the runtime ended a task: its budget is used up, or the model is out of reach."""

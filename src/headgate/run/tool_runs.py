@@ -28,14 +28,14 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
     Whatever leaves a mark outside is recorded, durably, before it happens.
     """
     category = tool.spec.category
-    target = run.job.redact(_target(tool.name, args))
+    target = run.job.place.redact(_target(tool.name, args))
     started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
     ports = CallPorts(run, started)
     if not (category == "run" or tool.acts_itself):
         call_tool = _read_in_time if category == "read" else CallPorts.call
         outcome, tree = await call_tool(ports, tool, args), ""
     else:
-        _note_edits(run, await run.job.tree.notice_edits())
+        _note_edits(run, await run.job.place.tree.notice_edits())
         ports.start()
         await run.job.log.commit()
         outcome, tree = await _run_command(run, ports, tool, args)
@@ -73,7 +73,7 @@ async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) 
         raise ToolFailed(f"{tool.name} was stopped: the task ran out of time.") from None
     finally:
         if not ports.ran_tests:
-            tree = await uninterrupted(run.job.tree.settle())
+            tree = await uninterrupted(run.job.place.tree.settle())
     return outcome, tree
 
 
@@ -86,14 +86,14 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
     """Records what is about to be written, durably, and writes it. ToolError if that is refused."""
     hashes = tuple(map(hashes_of, changes))
     if changes:
-        _note_edits(run, await run.job.tree.notice_before(changes))
-    kept = encode_changes(changes) if changes and run.job.proposing else None
+        _note_edits(run, await run.job.place.tree.notice_before(changes))
+    kept = encode_changes(changes) if changes and run.job.place.proposing else None
     run.record(started.model_copy(update={"changes": hashes}), kept)
     if changes:
         await run.job.log.commit()
         # A write that has begun is finished, so that a cancelled task's report is true.
-        await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
-        run.job.tree.note_writes(changes)
+        await uninterrupted(asyncio.to_thread(run.job.place.context.workspace.apply, changes))
+        run.job.place.tree.note_writes(changes)
     if any(one.before != one.after for one in hashes):
         run.job.forget_runs()
 

@@ -48,7 +48,7 @@ class Trials:
 
     @cached_property
     def root(self) -> Path:
-        return Path(os.path.realpath(self.job.context.workspace.root))
+        return Path(os.path.realpath(self.job.place.context.workspace.root))
 
     @asynccontextmanager
     async def verifier(
@@ -59,7 +59,7 @@ class Trials:
         Without `protect`, somebody else already watches the protected files. CopyImpossible if there can be
         no such copy.
         """
-        job, own = self.job, self.job.verifier
+        job, own = self.job, self.job.place.verifier
         assert own is not None
         ignored = await asyncio.to_thread(lambda: job.ignored)
         restored: list[Restored] = []
@@ -76,7 +76,7 @@ class Trials:
                 # Two answers of one length, tried within a second, look the same to Python's cache.
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
-            async with protected_while(job.context.protected if protect else None, restored):
+            async with protected_while(job.place.context.protected if protect else None, restored):
                 sandbox = own.sandbox and own.sandbox.in_copy(tree)
                 yield (
                     tree,
@@ -171,8 +171,8 @@ class RedBefore:
         if not isinstance(ran.verdict, Fail) or not looks_at_start(self.job):
             return "stop"
         start = self._known(ran.step.name) or await self._look(ran)
-        assert self.job.verifier is not None
-        marks = line_marks(ran.tail, str(self.job.verifier.directory))
+        assert self.job.place.verifier is not None
+        marks = line_marks(ran.tail, str(self.job.place.verifier.directory))
         names = _names(self.job, ran)
         self.found = compare(ran.result, names, marks, len(ran.failures) < MAX_FAILURES, start)
         self.same.update(dict.fromkeys(self.found.same))
@@ -221,9 +221,9 @@ class RedBefore:
 
     async def _look(self, ran: StepRun) -> BaselineVerified:
         """Finds out what a step comes to at the start, behind the steps that it stands behind now."""
-        assert self.job.verifier is not None
+        assert self.job.place.verifier is not None
         if self.tree == self.job.state.baseline:  # nothing has changed: this is what it came to
-            self.looks.append(_describe(self.job, ran, str(self.job.verifier.directory)))
+            self.looks.append(_describe(self.job, ran, str(self.job.place.verifier.directory)))
         else:
             steps = [replace_timeout(each.step, each.result.seconds) for each in self.ran]
             self.looks += await verify_start(self.job, steps, protect=False)
@@ -254,11 +254,11 @@ async def was_red(job: Job) -> bool | None:
 
     Only where it is not known yet are the steps run there, and only if they take a reasonable time.
     """
-    assert job.verifier is not None
+    assert job.place.verifier is not None
     runs, took = job.state.runs, {step.name: step.seconds for step in job.state.last_steps}
     steps = [
         replace_timeout(step, took.get(step.name, 0.0))
-        for step in job.verifier.steps
+        for step in job.place.verifier.steps
         if step.name not in runs.forgiven
     ]
     names = [step.name for step in steps]
@@ -282,9 +282,9 @@ async def verify_start(
     No log of it is kept. People who watch are told that it is this tree: what the steps print about it is no
     news of the task.
     """
-    assert job.verifier is not None
-    job.pulse("start")
-    changes = await job.tree.way_back()
+    assert job.place.verifier is not None
+    job.people.pulse("start")
+    changes = await job.place.tree.way_back()
     if changes is None:
         return _unknown(steps, "a link or a submodule has changed")
     seen: list[StepRun] = []
@@ -300,15 +300,15 @@ async def verify_start(
                     verifier,
                     runs=Path(runs),
                     steps=tuple(steps),
-                    on_step=lambda step: job.pulse("start", step),
+                    on_step=lambda step: job.people.pulse("start", step),
                     on_line=lambda line: None,
                 )
                 found = await verifier.run("start", hear)
                 directory = str(verifier.directory)
     except (CopyImpossible, OSError) as error:
-        return _unknown(steps, job.redact(clean_text(str(error))))
+        return _unknown(steps, job.place.redact(clean_text(str(error))))
     if isinstance(found.verdict, Broken):
-        return _unknown(steps, job.redact(clean_text(found.verdict.reason)))
+        return _unknown(steps, job.place.redact(clean_text(found.verdict.reason)))
     passed = [ran.result for ran in seen if isinstance(ran.verdict, Pass)]
     green = BaselineVerified(steps=tuple(result.name for result in passed), results=tuple(passed))
     red = [_describe(job, ran, directory) for ran in seen if not isinstance(ran.verdict, Pass)]
@@ -327,8 +327,8 @@ def replace_timeout(step: VerifyStep, seconds: float) -> VerifyStep:
 def _describe(job: Job, ran: StepRun, directory: str) -> BaselineVerified:
     """What a step that failed came to at the start."""
     name = ran.step.name
-    assert job.verifier is not None
-    if ran.result.timed_out and ran.step not in job.verifier.steps:  # it had less patience than usual
+    assert job.place.verifier is not None
+    if ran.result.timed_out and ran.step not in job.place.verifier.steps:  # it had less patience than usual
         return BaselineVerified(steps=(name,), problem=f'step "{name}" took too long')
     return BaselineVerified(
         steps=(name,),
@@ -341,4 +341,4 @@ def _describe(job: Job, ran: StepRun, directory: str) -> BaselineVerified:
 
 
 def _names(job: Job, ran: StepRun) -> tuple[str, ...]:
-    return tuple(job.redact(clean_text(failure.name)) for failure in ran.failures)
+    return tuple(job.place.redact(clean_text(failure.name)) for failure in ran.failures)

@@ -58,7 +58,7 @@ async def take_turn(run: StageRun) -> None:
     reply = await _ask(run)
     if reply is not None:
         message = reply.message
-        asked = run.job.model_settings[run.stage.model]
+        asked = run.job.models.settings[run.stage.model]
         run.record(ReplyReceived.of(reply, asked), reply_content(message))
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state.failures:
@@ -68,7 +68,7 @@ async def take_turn(run: StageRun) -> None:
     if reply is None or run.state.ending is not None:
         return
     await _nudge(run)
-    if run.job.phase_control.mode != "off":
+    if run.job.pinned.phase_control.mode != "off":
         await _follow_phase(run)
 
 
@@ -79,7 +79,7 @@ async def _nudge(run: StageRun) -> None:
         return
     kind, count = due
     name = run.state.memory.names.get(run.state.memory.latest, "The call")
-    text = fill(f"nudge_{kind}", count=count, tool=name, done=run.done_tool.name)
+    text = fill(f"nudge_{kind}", count=count, tool=name, done=run.scope.done.name)
     run.record(DecisionMade(action="nudge", reason=kind, detail=text.split(". ", maxsplit=1)[0].rstrip(".")))
     tell(run, f"nudge_{kind}", text)
     await run.job.log.commit()
@@ -88,13 +88,13 @@ async def _nudge(run: StageRun) -> None:
 async def _follow_phase(run: StageRun) -> None:
     """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
     job = run.job
-    model = job.models[run.stage.model]
+    model = job.models.clients[run.stage.model]
     left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
     seconds = max(min([PROBE_SECONDS, *left]), 0.0)
-    step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run), seconds)
+    step = await next_phase(model, job.pinned.phase_control, job.state.phases, digest_turn(run), seconds)
     if probe := step.probe:
-        cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
-        detail = job.redact(probe.detail)
+        cost = spent(probe.usage, job.models.settings[run.stage.model], estimated=probe.estimated)
+        detail = job.place.redact(probe.detail)
         run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
     if step.by:
         run.record(PhaseChanged(before=step.before, phase=step.phase, by=step.by, reason=step.reason))
@@ -134,7 +134,7 @@ def tell(
     for path, image in images:
         run.record(ImageAdded(path=path, media_type=image.media_type), image.data)
     shown = tuple(image for _, image in images)
-    message = Message("user", run.job.redact(clean_text(text)), images=shown)
+    message = Message("user", run.job.place.redact(clean_text(text)), images=shown)
     run.record(MessageAdded(role="user", slug=slug, said=said), message.content)
     run.transcript.add(message)
     run.transcript.give_lines(said, message)
@@ -177,11 +177,11 @@ def _note_of_rules(run: StageRun) -> Note:
 async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     job = run.job
-    sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
-    job.pulse("reading", total=int(run.transcript.tokens()))
+    sent = messages_to_send(run, job.pinned.phase_control, job.state.phases, job.pinned.phase_prompt_place)
+    job.people.pulse("reading", total=int(run.transcript.tokens()))
     options = run.stage.agent.options if run.stage.agent else AgentOptions()
     chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
-    request = Request(sent, run.shown, withheld=run.withheld, chars=chars, **dict(options))
+    request = Request(sent, run.scope.sent, withheld=run.scope.withheld(), chars=chars, **dict(options))
     return await ask_model(run, request)
 
 
@@ -199,7 +199,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
     except ContextOverflow as error:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
-        failed = ReplyFailed.unusable(error, run.job.model_settings[run.stage.model])
+        failed = ReplyFailed.unusable(error, run.job.models.settings[run.stage.model])
         # The model's side knows what was offered, not what there is elsewhere.
         if isinstance(error, CallUnknown) and (refusal := explain_refusal(run, error.name)):
             failed = failed.model_copy(update={"detail": refusal})
@@ -218,7 +218,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         if reply.usage.prompt:
             run.transcript.measured(reply.cut.sent if reply.cut else reply.usage.prompt)
         if reply.cut and run.job.state.cut is None:
-            model = run.job.model_settings[run.stage.model].model
+            model = run.job.models.settings[run.stage.model].model
             run.record(PromptCut(model=model, **asdict(reply.cut)))
         return replace(reply, message=_encodable(reply.message))
     return None
@@ -230,7 +230,7 @@ def _keep_broken(run: StageRun, failed: ReplyFailed, said: str) -> None:
     A part of a call is no call, and a server may refuse it as one. A model copies what it sees, so of a long
     reply only the beginning and the end are kept.
     """
-    kept = cut_text(run.job.redact(clean_text(said)).strip(), BROKEN_CHARS, "your reply")
+    kept = cut_text(run.job.place.redact(clean_text(said)).strip(), BROKEN_CHARS, "your reply")
     message = Message("assistant", kept)
     run.record(failed, reply_content(message) if kept else None)
     if kept:
@@ -239,7 +239,7 @@ def _keep_broken(run: StageRun, failed: ReplyFailed, said: str) -> None:
 
 def _diagnosis(run: StageRun, message: Message) -> str:
     """What the model said first after a failure, at most 80 words of it."""
-    words = run.job.redact(message.content.strip() or message.reasoning.strip()).split()
+    words = run.job.place.redact(message.content.strip() or message.reasoning.strip()).split()
     return shorten(" ".join(words[:80]), DIAGNOSIS_CHARS) or "No diagnosis was given."
 
 
@@ -257,7 +257,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         if message.content.strip():
             keep_conclusion(run, _note_of(run, message))
         if run.state.final_turns == 1:
-            tell(run, "correct_final", fill("final_again", call=run.final_call))
+            tell(run, "correct_final", fill("final_again", call=run.scope.final_call))
         return
     if cut_off:
         tell(run, "correct_cut_off", fill("cut_off"))
@@ -265,14 +265,14 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
     if run.stage.allow_missing_done and message.content.strip() and meant:
-        note, answer = _note_of(run, message), run.job.redact(message.content.strip())
+        note, answer = _note_of(run, message), run.job.place.redact(message.content.strip())
         missing = await try_exit(run, note, answer=answer, implied=True)
         if missing and run.state.final_granted:
             keep_conclusion(run, note)
         elif missing:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
-    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id, done=run.done_tool.name))
+    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id, done=run.scope.done.name))
 
 
 def _note_of(run: StageRun, message: Message) -> Note:
@@ -281,7 +281,7 @@ def _note_of(run: StageRun, message: Message) -> Note:
 
 
 def _pulse(run: StageRun, delta: Delta) -> None:
-    pulse = run.job.pulse
+    pulse = run.job.people.pulse
     if delta.read:
         pulse("reading", "", *delta.read)
     for source, text in (("text", delta.text), ("thinking", delta.reasoning), ("written", delta.arguments)):

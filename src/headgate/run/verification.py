@@ -58,22 +58,22 @@ async def run_verification(
 
 async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: bool, last: bool) -> Finding:
     """One run. If it is the `last` one, it fails if it changed source."""
-    assert job.verifier is not None
-    run_id = new_run_id(job.now())
-    steps = tuple(step.name for step in job.verifier.steps)
+    assert job.place.verifier is not None
+    run_id = new_run_id(job.clock.now())
+    steps = tuple(step.name for step in job.place.verifier.steps)
     job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
     await job.log.commit()
-    if job.context.protected:
+    if job.place.context.protected:
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
-        await asyncio.to_thread(job.context.protected.check_and_restore)
-    tree = await job.tree.mark()
-    if edits := await job.tree.notice_edits(tree):
+        await asyncio.to_thread(job.place.context.protected.check_and_restore)
+    tree = await job.place.tree.mark()
+    if edits := await job.place.tree.notice_edits(tree):
         job.log.record(path, turn, edits)
         await job.log.commit()
-    own = await job.tree.own_mark(tree)
+    own = await job.place.tree.own_mark(tree)
     before = RedBefore(job, tree)
-    run = ProtectedRun(job.verifier, job.context)
+    run = ProtectedRun(job.place.verifier, job.place.context)
 
     async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
         if isinstance(ran.verdict, Fail) and not opening:
@@ -87,35 +87,35 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         return await before.hear(ran)
 
     found = await run.run(run_id, hear)
-    if job.context.secrets:
-        job.context.secrets.expect_changes()
+    if job.place.context.secrets:
+        job.place.context.secrets.expect_changes()
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = run.judge(found)
-    after = await job.tree.mark()
-    left_behind = await job.tree.left_behind(tree, after)
-    known = await job.tree.settle(after)
+    after = await job.place.tree.mark()
+    left_behind = await job.place.tree.left_behind(tree, after)
+    known = await job.place.tree.settle(after)
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
-        rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
+        rewritten = tuple(filter(is_code, await job.place.tree.changed_between(tree, after)))
         if rewritten and last:
             reason, rewritten = f"every run changes the code that it verifies: {list_some(rewritten)}", ()
             found = replace(found, verdict=Fail("verify_failed", reason))
     if protects_all(job) and isinstance(found.verdict, Pass):
-        found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
+        found = await asyncio.to_thread(unless_cut_short, found, job.place.verifier.runs / run_id)
     found = await before.count_skips(found)
-    reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
+    reason = "" if isinstance(found.verdict, Pass) else job.place.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
         await job.log.commit()
         return Finding(found.verdict, run_id)
     before.record(found)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
-    if message and not asked and job.scouts.build != "off":
+    if message and not asked and job.pinned.scouts.build != "off":
         message = "\n".join([message, *await _clues(job, after, found, before.same)])
     # Why a run does not count, although its tests have failed, is not for one of them to say.
     counts = isinstance(found.verdict, Fail)
-    failing = tuple(job.redact(describe(failure)) for failure in found.failures if counts)
+    failing = tuple(job.place.redact(describe(failure)) for failure in found.failures if counts)
     late = any(step.timed_out for step in found.steps if step.name not in found.forgiven)
     if message and not asked and job.state.round.is_idle(job.state.failures, own, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
@@ -129,7 +129,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         tree=tree,
         tree_after=after,
         own=own,
-        own_after=await job.tree.own_mark(after),
+        own_after=await job.place.tree.own_mark(after),
         left_behind=left_behind,
         failing=failing,
         asked=asked,
@@ -138,7 +138,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
         known=known if after != tree else "",
-        clause=f"; {reason}" if late else "" if opening else job.redact(before.found.clause),
+        clause=f"; {reason}" if late else "" if opening else job.place.redact(before.found.clause),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
@@ -148,8 +148,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
 def _say_step(job: Job, ran: StepRun) -> str:
     """Why a step failed, for people."""
     assert isinstance(ran.verdict, Fail)
-    failing = [job.redact(describe(failure)) for failure in ran.failures]
-    reason = job.redact(ran.verdict.reason)
+    failing = [job.place.redact(describe(failure)) for failure in ran.failures]
+    reason = job.place.redact(ran.verdict.reason)
     return say_failed(failing, reason, f"; {reason}" if ran.result.timed_out else "")
 
 
@@ -176,13 +176,13 @@ async def _clues(job: Job, tree: str, found: Verification, red_before: Collectio
         new_failures(job, found.failures, red_before),
     )
     clues = await find_clues(job, failed)
-    return [job.redact(line) for line in clues.render()]
+    return [job.place.redact(line) for line in clues.render()]
 
 
 def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:
     if isinstance(found.verdict, Pass):
         return ""
-    tail = job.redact(found.tail)[-job.context.result_chars :]
-    listed = job.redact(render_failures(found.failures))
+    tail = job.place.redact(found.tail)[-job.place.context.result_chars :]
+    listed = job.place.redact(render_failures(found.failures))
     failing = f"\nFailing tests:\n{listed}\n" if listed else ""
     return fill(text, reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)

@@ -1,0 +1,161 @@
+"""What may be called in an attempt at a stage: one scope after another, each for one reason."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from headgate.core import (
+    COMPLETE_TOOL,
+    DONE_TOOL,
+    ESCALATE_TOOL,
+    FAIL_TOOL,
+    REAL,
+    START_TOOL,
+    TOOL_ALIASES,
+    Stage,
+    ToolSpec,
+    full_tool_name,
+)
+from headgate.tools import STATUS_TOOL, Tool, stage_done_tool, status_tool, task_list_tools
+
+if TYPE_CHECKING:
+    from headgate.run.job import Job
+    from headgate.run.stage import StageRun
+
+Specs = tuple[ToolSpec, ...]
+IDLE_READS = 2
+"""Turns in a row that read nothing new, after which the next one is to do something else."""
+
+
+class Scope:
+    """The tools of one attempt."""
+
+    def __init__(self, run: "StageRun") -> None:
+        self._run, self._job, self._stage = run, run.job, run.stage
+
+    @cached_property
+    def own(self) -> Mapping[str, Tool]:
+        """Tools that only this stage has, and those of the list of tasks that it leads or is a task of."""
+        listed = self._run.task_list.tools(self._stage) if self._run.task_list else {}
+        return {**self._job.parts.stage_tools.get(self._stage.id, {}), **listed}
+
+    @cached_property
+    def done(self) -> Tool:
+        """The closing signal. A task of a list has one of its own."""
+        if self._run.done_name != DONE_TOOL:
+            return self.own[self._run.done_name]
+        job, stage = self._job, self._stage
+        every = [one.id for one in job.conversations] if job.pinned.stable_tools else ()
+        templates = [one.id for one in (job.flow.leaves() if stage.item else ()) if one.foreach]
+        return stage_done_tool(stage.id, every, [*templates, stage.title], output=stage.output_schema)
+
+    @cached_property
+    def status(self) -> Tool | None:
+        """The status report, with this stage's own limit in its description; None where there is none."""
+        if STATUS_TOOL not in self._job.parts.tools:
+            return None
+        return self._job.status_tool if self._job.pinned.stable_tools else limited_status_tool([self._stage])
+
+    @cached_property
+    def every(self) -> Specs:
+        """All that the stage allows, whatever the turn: the same tuple throughout."""
+        stage, others = self._stage.tools, self._run.done_name
+        specs = [tool.spec for tool in self._job.parts.tools.values() if tool.name != STATUS_TOOL]
+        admitted = [spec for spec in specs if stage.admits(spec) and spec.name not in self.own]
+        admitted += [tool.spec for tool in self.own.values() if tool.name != others]
+        return (*admitted, *self._with_status(admitted), self.done.spec)
+
+    def _with_status(self, admitted: Iterable[ToolSpec]) -> Specs:
+        """The status report comes with tools that get something done, or where the stage names it."""
+        scope = self._stage.tools
+        if self.status is None or {STATUS_TOOL, "control"} & set(scope.block):
+            return ()
+        named = scope.allow is not None and scope.admits(self.status.spec)
+        wanted = named or self._job.pinned.status_always or any(spec.category in REAL for spec in admitted)
+        return (self.status.spec,) if wanted else ()
+
+    @property
+    def final(self) -> Specs:
+        """In the final turn: the closing signal, and what a check needs that does not hold yet."""
+        state = self._run.state
+        needed = [tool for check in self._job.checks_of(self._stage) for tool in check.final_tools(state)]
+        needed += [self.done.name] if self._run.done_name == DONE_TOOL else [self.done.name, FAIL_TOOL]
+        return tuple(spec for spec in self.every if spec.name in needed)
+
+    @property
+    def final_call(self) -> str:
+        """What the model is told to call in its final turn."""
+        names = [spec.name for spec in self.final]
+        return " or ".join(reversed(names)) if ESCALATE_TOOL in names else ", then ".join(names)
+
+    @property
+    def open(self) -> Specs:
+        """What the model may call now."""
+        return self.final if self._run.state.final_granted else self.every
+
+    @property
+    def sent(self) -> Specs:
+        """What the model is sent: what it may call, or, to keep the prompt's beginning, all there is."""
+        return self._job.stable_specs if self._job.pinned.stable_tools else self.open
+
+    def withheld(self) -> frozenset[str]:
+        """The names of what it is sent and is of no use now."""
+        names = {spec.name for spec in self.sent} - {spec.name for spec in self.open}
+        return frozenset((*names, *self._in_circles(), *self._too_early(), *self._out_of_turn()))
+
+    def _in_circles(self) -> Iterator[str]:
+        """What the model circles with."""
+        memory, budget = self._run.state.memory, self._stage.budget
+        # Refused is the third such call by default; but a small model that makes the second makes it, too.
+        if budget.identical_calls and memory.repeats() >= 2:
+            yield memory.names[memory.latest]
+        if budget.idle_reads and memory.idle()[0] >= min(budget.idle_reads, IDLE_READS):
+            reads = {spec.name for spec in self.open if spec.category == "read"}
+            yield from memory.circling & reads
+
+    def _too_early(self) -> Iterator[str]:
+        """It has just said that it is done, and is not; in a final turn there is nothing else to say."""
+        if self._run.state.verdict is not None and not self._run.state.final_granted:
+            yield self.done.name
+
+    def _out_of_turn(self) -> Iterator[str]:
+        """In a list of tasks: none can be started while one is in progress, nor ended while none is."""
+        if self._run.task_list:
+            is_task = self._run.done_name == COMPLETE_TOOL
+            yield from (START_TOOL,) if is_task else (COMPLETE_TOOL, FAIL_TOOL)
+
+    def name_of(self, called: str) -> str:
+        """The name of the tool that a call means: it may use a longer name, or the closing signal's."""
+        name = TOOL_ALIASES.get(called, called)
+        full = full_tool_name(self._stage.id, "")
+        if name.startswith(full) and name.removeprefix(full) in self.own:
+            return name.removeprefix(full)
+        return self.done.name if name == DONE_TOOL else name
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name, wherever in the flow it may be called."""
+        if name == STATUS_TOOL:
+            return self.status
+        return self.done if name == self.done.name else self.own.get(name) or self._job.parts.tools.get(name)
+
+
+def stable_specs(job: "Job") -> Specs:
+    """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
+    stages = job.conversations
+    specs = [
+        job.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in job.parts.tools.items()
+    ]
+    admitted = [
+        spec
+        for spec in specs
+        if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in stages)
+    ]
+    leading = next((leaf.stages for leaf in stages if leaf.stages), ())
+    listed = task_list_tools([stage.id for stage in leading]) if leading else {}
+    admitted += [tool.spec for tool in listed.values()]
+    return (*admitted, stage_done_tool("", [stage.id for stage in stages]).spec)
+
+
+def limited_status_tool(stages: Iterable[Stage]) -> Tool:
+    """The status report, with the smallest limit of these stages in its description."""
+    return status_tool(min(stage.budget.standalone_status for stage in stages))
