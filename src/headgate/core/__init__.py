@@ -347,6 +347,7 @@ from headgate.core.text import (
     parse_path,
     path_words,
     plain,
+    quote_lines,
     say_duration,
     share_out,
     shorten,

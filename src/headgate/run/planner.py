@@ -32,6 +32,7 @@ from headgate.core import (
     join_path,
     parse_type,
     place_of,
+    quote_lines,
     task_progress,
     task_rounds,
     times,
@@ -248,7 +249,8 @@ def describe_execution(job: Job, execution: Execution) -> str:
     lines = [f"{execution.task_type}: {progress.status}."]
     for step in recipe.steps:
         result = progress.step_results.get(step, "")
-        said = f": {cut_text(result, RESULT_CHARS, 'the result')}" if result else ""
+        said = cut_text(result, RESULT_CHARS, "the result")
+        said = f":\n{quote_lines(said)}" if len(said.splitlines()) > 1 else f": {said}" if said else ""
         lines.append(f"- {step} {progress.statuses[step]}{said}")
     if not progress.is_complete:
         lines.append(f"It was handed back: {progress.reason or 'it was not finished'}")
