@@ -37,6 +37,8 @@ class TaskProgress:
     pending_steps: tuple[str, ...]
     step_results: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, StepStatus] = field(default_factory=dict)
+    round: int = 1
+    """How often the planner had it carried out, or gone on with."""
     reason: str = ""
     """Why it was handed back to the planner; empty if it was not."""
     failing: str = ""
@@ -60,8 +62,9 @@ class TaskProgress:
 
     @property
     def steps(self) -> str:
-        """How far each step has come, in a line."""
-        return ", ".join(f"{step} {status}" for step, status in self.statuses.items())
+        """How far each step has come, in a line, and in which round, if it is not the first."""
+        steps = ", ".join(f"{step} {status}" for step, status in self.statuses.items())
+        return f"round {self.round}; {steps}" if self.round > 1 else steps
 
 
 def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskProgress:
@@ -94,6 +97,7 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
         pending_steps=tuple(step for step in recipe.steps if step not in done),
         step_results={step: text for step, text in results.items() if text},
         statuses=statuses,
+        round=_round(state, execution),
         reason="" if running else (ended_as.reason if ended_as else "") or reason,
         failing=reason,
         running=running,
@@ -107,8 +111,13 @@ def is_spent(state: State, recipe: Recipe, execution: Execution) -> bool:
     """Whether an execution has taken all the steps that it may, as often as the planner had it."""
     tree = state.tree
     attempts = sum(tree.attempts_at(execution.step_id(step)) for step in recipe.steps)
-    rounds = [number for place, number in tree.rounds.items() if split_path(place).name == execution.id]
-    return attempts >= recipe.max_steps * max(rounds, default=1)
+    return attempts >= recipe.max_steps * _round(state, execution)
+
+
+def _round(state: State, execution: Execution) -> int:
+    """How often an execution was begun."""
+    places = state.tree.rounds.items()
+    return max((number for place, number in places if split_path(place).name == execution.id), default=1)
 
 
 def _status(state: State, name: str) -> StepStatus:
