@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from headgate.core.events import ReplyReceived, ToolFinished, ToolStarted
+from headgate.core import ReplyReceived, ToolFinished, ToolStarted
 from headgate.core.task import Task
 from headgate.log.database import connect
 from headgate.log.log import Bus, TaskLog

@@ -10,8 +10,24 @@ import termios
 import pytest
 
 from headgate.cli.live import Footer, Progress, ShownTask
-from headgate.core import Delta, Pulse, State, ToolSpec, fold
-from headgate.core import events as ev
+from headgate.core import (
+    BaselineVerified,
+    Body,
+    CandidateTried,
+    Delta,
+    Event,
+    Note,
+    Pulse,
+    ReplyReceived,
+    ScoutReported,
+    StageEnded,
+    StageStarted,
+    State,
+    ToolSpec,
+    ToolStarted,
+    VerifyStarted,
+    fold,
+)
 from headgate.engine import Activity, count_tokens
 from headgate.log import Bus
 from headgate.models.textcalls import sort_stream
@@ -24,18 +40,16 @@ class Clock:
         return self.at
 
 
-def started(*bodies: ev.Body) -> State:
-    stage = ev.StageStarted(
-        stage="explore", title="EXPLORE", attempt=1, reason="next", tools=("ls",), turns=20
-    )
+def started(*bodies: Body) -> State:
+    stage = StageStarted(stage="explore", title="EXPLORE", attempt=1, reason="next", tools=("ls",), turns=20)
     return fold(
-        ev.Event(seq=number, task="t1", path="explore", turn=0, at=float(number), body=body)
+        Event(seq=number, task="t1", path="explore", turn=0, at=float(number), body=body)
         for number, body in enumerate((stage, *bodies), 1)
     )
 
 
-def at(body: ev.Body) -> ev.Event:
-    return ev.Event(seq=9, task="t1", path="explore", turn=1, at=9.0, body=body)
+def at(body: Body) -> Event:
+    return Event(seq=9, task="t1", path="explore", turn=1, at=9.0, body=body)
 
 
 def test_a_turn_from_its_prompt_to_its_call() -> None:
@@ -66,7 +80,7 @@ def test_a_turn_from_its_prompt_to_its_call() -> None:
         "EXPLORE turn 1/20: calling read_file, 42 tokens, 8 per second",
     ]
     assert "path" not in "".join(activity.lines)
-    activity.hear(at(ev.ToolStarted(call="c", name="read_file", category="read", target="a.py")))
+    activity.hear(at(ToolStarted(call="c", name="read_file", category="read", target="a.py")))
     assert activity.describe(state) == "EXPLORE turn 1/20: read_file a.py"
     assert activity.written == 0
 
@@ -74,12 +88,12 @@ def test_a_turn_from_its_prompt_to_its_call() -> None:
 def entered(*kinds: str) -> State:
     """A task with stages under way, entered in this order."""
     bodies = [
-        ev.StageStarted(
+        StageStarted(
             stage=kind, title=kind.upper(), attempt=1, reason="next", tools=(), turns=1, stage_kind=kind
         )
         for kind in kinds
     ]
-    return fold(ev.Event(seq, "t1", body.stage, 0, 0.0, body) for seq, body in enumerate(bodies, 1))
+    return fold(Event(seq, "t1", body.stage, 0, 0.0, body) for seq, body in enumerate(bodies, 1))
 
 
 def test_a_stage_that_asks_no_model_does_not_wait_for_one() -> None:
@@ -97,7 +111,7 @@ def test_a_stage_that_asks_no_model_does_not_wait_for_one() -> None:
 def test_verification_step_by_step() -> None:
     clock = Clock()
     activity, state = Activity(clock), started()
-    activity.hear(at(ev.VerifyStarted(run_id="run_1", steps=("tests", "lint"))))
+    activity.hear(at(VerifyStarted(run_id="run_1", steps=("tests", "lint"))))
     assert activity.describe(state) == "Verifying: tests, lint"
     activity.hear_pulse(Pulse("step", "lint (2 of 2)"))
     activity.hear_pulse(Pulse("command", "checking a.py"))
@@ -110,7 +124,7 @@ def test_an_answer_that_was_tried_is_no_longer_verified() -> None:
     activity, state = Activity(Clock()), started()
     activity.hear_pulse(Pulse("step", "tests"))
     activity.hear_pulse(Pulse("command", "FAILED (failures=1)"))
-    activity.hear(at(ev.CandidateTried(place="a.py: f", verdict="failed")))
+    activity.hear(at(CandidateTried(place="a.py: f", verdict="failed")))
     assert (activity.describe(state), activity.lines) == ("EXPLORE turn 1/20: waiting for the model", [])
 
 
@@ -123,12 +137,12 @@ def test_verification_of_the_tree_before_the_task_is_told_apart() -> None:
     clock.at = 12
     said = "Checking whether verification failed before the task: tests (1 of 2), 12 s"
     assert (activity.describe(state), activity.lines) == (said, [])
-    activity.hear(at(ev.BaselineVerified(steps=("tests",))))
+    activity.hear(at(BaselineVerified(steps=("tests",))))
     assert activity.describe(state) == "EXPLORE turn 1/20: waiting for the model"
 
 
 def test_a_stage_that_has_ended_is_no_start() -> None:
-    ended = started(ev.StageEnded(stage="explore", ending="completed", reason="done", note=ev.Note()))
+    ended = started(StageEnded(stage="explore", ending="completed", reason="done", note=Note()))
     assert Activity().describe(ended) == "Checking the result"
 
 
@@ -201,7 +215,7 @@ class Lines(ShownTask):
 
 def test_what_was_used_is_shown_whole_or_not_at_all_and_the_cost_once() -> None:
     spent = {"prompt_tokens": 2400, "completion_tokens": 160, "cost": 0.5, "priced": True}
-    view = Lines(started(ev.ReplyReceived(model="m", finish="stop", calls=(), **spent)))
+    view = Lines(started(ReplyReceived(model="m", finish="stop", calls=(), **spent)))
     view.hear_pulse(Pulse("reading", total=4100))
     head = view.head(100).partition("  ")[2]
     assert head == "EXPLORE turn 2/20: reading ~4.1k tokens  (2.4k sent, 160 generated, cost 0.5000)"
@@ -243,5 +257,5 @@ def test_many_files_that_are_read_are_a_line_once(pulse: Pulse, line: str, doing
     assert task.lines == [line]
     assert task.doing.startswith(f"{pulse.text}{doing}")
     assert task.elapsed > 0
-    task.activity.hear(at(ev.ScoutReported(scout="code")))
+    task.activity.hear(at(ScoutReported(scout="code")))
     assert task.doing == "Starting"

@@ -255,8 +255,12 @@ def test_what_it_cost_counts() -> None:
         cost=0.5,
     )
     state = fold([Event(1, "t", "a", 1, 0.0, body)])
-    assert (state.requests, state.replies, state.cost) == (3, 0, 0.5)
-    assert (state.usage.prompt, state.usage.completion, state.usage.cached) == (30, 5, 1)
+    assert (state.accounts.requests, state.accounts.replies, state.accounts.cost) == (3, 0, 0.5)
+    assert (state.accounts.usage.prompt, state.accounts.usage.completion, state.accounts.usage.cached) == (
+        30,
+        5,
+        1,
+    )
 
 
 @pytest.mark.parametrize(

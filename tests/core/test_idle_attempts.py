@@ -17,5 +17,5 @@ def attempt(stage: str, tools: tuple[str, ...]) -> list[Body]:
 def test_only_stages_with_tools_that_act_count(tools: tuple[str, ...], count: int) -> None:
     bodies = [(name, body) for name in ("a", "b", "c") for body in attempt(name, tools)]
     state = fold(Event(n, "t1", name, 0, 0.0, body) for n, (name, body) in enumerate(bodies, 1))
-    assert state.idle_attempts == count
+    assert state.tree.idle_attempts == count
     assert all(stage.tally().idle == bool(count) for stage in state.nodes.values())

@@ -5,12 +5,41 @@ from typing import Any
 
 import pytest
 
-from headgate.core import CallLines, Constraints, Flow, Stage, State, milestone, write_summary
-from headgate.core import events as ev
+from headgate.core import (
+    ApplyRefused,
+    ApplyStarted,
+    Body,
+    CandidateTried,
+    CheckFinished,
+    Constraints,
+    DecisionMade,
+    Event,
+    Flow,
+    Note,
+    ProposalMade,
+    ReplyReceived,
+    Stage,
+    StageEnded,
+    StageStarted,
+    State,
+    StepFailed,
+    StepResult,
+    StopAsked,
+    SuspectsFound,
+    TaskEnded,
+    TaskResumed,
+    TaskStarted,
+    TaskStatusGiven,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
+    VerifyRuns,
+    VerifyStarted,
+    write_summary,
+)
 from headgate.core.attempt import describe_faults
-from headgate.core.history import RunRecord
 
-STARTED = ev.TaskStarted(
+STARTED = TaskStarted(
     text="x",
     goal="x",
     constraints=Constraints(),
@@ -20,25 +49,25 @@ STARTED = ev.TaskStarted(
     baseline="",
     config={},
 )
-REVISED = ev.StageStarted(stage="work", title="WORK", attempt=2, reason="review", tools=(), turns=5)
+REVISED = StageStarted(stage="work", title="WORK", attempt=2, reason="review", tools=(), turns=5)
 
 
-def lines(*bodies: ev.Body, tries_again: str = "", every: float = 1.0) -> list[tuple[float, str]]:
+def lines(*bodies: Body, tries_again: str = "", every: float = 1.0) -> list[tuple[float, str]]:
     """The milestones, each with how long the task had been worked on; one event every so many seconds."""
-    state, told = State(), []
+    state, told = State(tries_again=tries_again), []
     for number, body in enumerate(bodies):
-        event = ev.Event(number + 1, "t2", "", 0, 1000.0 + number * every, body)
+        event = Event(number + 1, "t2", "", 0, 1000.0 + number * every, body)
         state.apply(event)
-        if line := milestone(event, state, tries_again):
-            told.append((state.seconds, line))
+        if line := event.line(state):
+            told.append((state.seconds, line.text))
     return told
 
 
 def test_a_second_look_says_why() -> None:
-    found = ev.CheckFinished(
+    found = CheckFinished(
         check="tests_touched", verdict="fail", reason="No test covers it. Add one; see tests/."
     )
-    quiet = ev.CheckFinished(check="diff_scope", verdict="pass")
+    quiet = CheckFinished(check="diff_scope", verdict="pass")
     assert lines(STARTED, quiet, found, REVISED)[1:] == [
         (3.0, "WORK: looking at the diff again: No test covers it")
     ]
@@ -59,7 +88,7 @@ def test_a_scout_that_is_a_model_is_told_from_one_that_is_not(kind: str, reason:
 
 
 def test_what_a_server_could_not_do_is_a_warning() -> None:
-    reply = ev.ReplyReceived(prompt_tokens=1, completion_tokens=1, cached_tokens=0, finish="calls", calls=())
+    reply = ReplyReceived(prompt_tokens=1, completion_tokens=1, cached_tokens=0, finish="calls", calls=())
     warned = reply.model_copy(update={"remark": "It takes no schema."})
     assert lines(STARTED, reply, warned, reply)[1:] == [(2.0, "Warning: It takes no schema")]
 
@@ -72,7 +101,7 @@ def test_what_a_server_could_not_do_is_a_warning() -> None:
     ],
 )
 def test_runs_are_counted_and_the_last_log_is_named(runs: list[str], line: str) -> None:
-    state = State(run_ids=runs, runs=RunRecord(ended=set(runs)))
+    state = State(slices={VerifyRuns: VerifyRuns(run_ids=runs, ended=set(runs))})
     assert write_summary(state, "STUCK", "unfinished", "", ()).splitlines()[-1] == line
 
 
@@ -84,23 +113,23 @@ def test_a_new_try_says_of_what() -> None:
     ("body", "line"),
     [
         (
-            ev.ApplyStarted(baseline="", changes=()),
+            ApplyStarted(baseline="", changes=()),
             "The proposed changes are already in the working tree: nothing to write",
         ),
         (
-            ev.ApplyRefused(conflicts=("a: gone",)),
+            ApplyRefused(conflicts=("a: gone",)),
             "The proposal no longer applies; nothing was changed: a: gone",
         ),
         (
-            ev.TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=()),
+            TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=()),
             "CANCELLED: the proposal was discarded",
         ),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_proposal_s_waiting_is_no_work(body: ev.Body, line: str) -> None:
-    proposed = ev.ProposalMade(before="", after="", summary="", files_changed=())
-    resumed = ev.TaskResumed()
+def test_a_proposal_s_waiting_is_no_work(body: Body, line: str) -> None:
+    proposed = ProposalMade(before="", after="", summary="", files_changed=())
+    resumed = TaskResumed()
     assert lines(STARTED, resumed, proposed, body, every=3600.0)[2:] == [
         (3600.0, "PROPOSED: no change"),
         (3600.0, line),
@@ -108,17 +137,17 @@ def test_a_proposal_s_waiting_is_no_work(body: ev.Body, line: str) -> None:
 
 
 def test_whole_answers() -> None:
-    step = ev.StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
+    step = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
     opening = {"run_id": "run_1", "asked": True, "opening": True}
     failing = ("a.py::test_x: 1 != 2", "a.py::test_y")
     told = lines(
-        ev.VerifyStarted(steps=("tests",), **opening),
-        ev.VerifyFinished(passed=False, steps=(step,), failing=failing, reason="no", **opening),
-        ev.SuspectsFound(functions=("a.py: f",), files=("a.py",)),
-        ev.CandidateTried(place="a.py: f", verdict="unchanged"),
-        ev.CandidateTried(place="a.py: f", verdict="failed", reason="2 tests"),
-        ev.VerifyFinished(passed=True, steps=(), **opening),
-        ev.SuspectsFound(),
+        VerifyStarted(steps=("tests",), **opening),
+        VerifyFinished(passed=False, steps=(step,), failing=failing, reason="no", **opening),
+        SuspectsFound(functions=("a.py: f",), files=("a.py",)),
+        CandidateTried(place="a.py: f", verdict="unchanged"),
+        CandidateTried(place="a.py: f", verdict="failed", reason="2 tests"),
+        VerifyFinished(passed=True, steps=(), **opening),
+        SuspectsFound(),
     )
     assert [line for _, line in told] == [
         "Running the check first...",
@@ -132,25 +161,23 @@ def test_whole_answers() -> None:
 
 def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
     state = State()
-    started = ev.StageStarted(stage="work", title="WORK", attempt=1, reason="next", tools=(), turns=5)
-    story: list[tuple[str, float, ev.Body]] = [
+    started = StageStarted(stage="work", title="WORK", attempt=1, reason="next", tools=(), turns=5)
+    story: list[tuple[str, float, Body]] = [
         ("", 0.0, STARTED),
         ("work", 1.0, started),
-        ("work", 4.0, ev.StopAsked()),
-        ("", 1004.0, ev.TaskResumed()),
-        ("work", 1006.0, ev.StopAsked()),
+        ("work", 4.0, StopAsked()),
+        ("", 1004.0, TaskResumed()),
+        ("work", 1006.0, StopAsked()),
     ]
     for number, (path, at, body) in enumerate(story, 1):
-        state.apply(ev.Event(number, "t2", path, 0, 1000.0 + at, body))
+        state.apply(Event(number, "t2", path, 0, 1000.0 + at, body))
     assert state.nodes["work"].tally().seconds == 5.0
 
 
 def test_a_status_says_what_is_done_and_what_remains() -> None:
     fields = {"ready_for_final_report": False, "need_to_run_more_tools": True}
-    full = ev.TaskStatusGiven(
-        status="in-progress", done="read it", pending="the fix", now="editing", **fields
-    )
-    short = ev.TaskStatusGiven(status="starting", done=" ", pending="", now="reading", **fields)
+    full = TaskStatusGiven(status="in-progress", done="read it", pending="the fix", now="editing", **fields)
+    short = TaskStatusGiven(status="starting", done=" ", pending="", now="reading", **fields)
     assert [line for _, line in lines(full, short)] == [
         "Status: in-progress: editing; done: read it; pending: the fix",
         "Status: starting: reading",
@@ -158,8 +185,8 @@ def test_a_status_says_what_is_done_and_what_remains() -> None:
 
 
 def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
-    spent = ev.StageEnded(stage="work", ending="failed", reason="final_turn_spent", note=ev.Note())
-    ended = ev.TaskEnded(state="STUCK", verified=False, reason="no_progress", summary="", files_changed=())
+    spent = StageEnded(stage="work", ending="failed", reason="final_turn_spent", note=Note())
+    ended = TaskEnded(state="STUCK", verified=False, reason="no_progress", summary="", files_changed=())
     assert [line for _, line in lines(STARTED, spent, ended)][1:] == [
         "work: did not complete: it did not conclude in its last turn",
         "STUCK: the last attempts changed nothing",
@@ -186,17 +213,17 @@ def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
 def test_the_end_of_a_stage_says_why_in_words(kind: str, decided: tuple[str, str, str], line: str) -> None:
     action, reason, detail = decided
     started = REVISED.model_copy(update={"reason": "next", "stage_kind": kind})
-    decision = ev.DecisionMade(action=action, reason=reason, detail=detail)
+    decision = DecisionMade(action=action, reason=reason, detail=detail)
     ending: Any = "skipped" if action == "skip" else "failed"
-    ended = ev.StageEnded(stage="work", ending=ending, reason=reason, note=ev.Note())
+    ended = StageEnded(stage="work", ending=ending, reason=reason, note=Note())
     assert lines(STARTED, started, decision, ended)[-1][1] == f"WORK: {line}"
 
 
 def test_a_planner_and_a_last_turn_are_told_in_words() -> None:
     planner = REVISED.model_copy(update={"title": "PLANNER", "reason": "next", "stage_kind": "planner"})
     faults = "3 replies without a tool call"
-    final = ev.DecisionMade(action="final_turn", reason="retry_exhaustion", detail=faults)
-    asked = ev.DecisionMade(action="final_turn", reason="user_stop")
+    final = DecisionMade(action="final_turn", reason="retry_exhaustion", detail=faults)
+    asked = DecisionMade(action="final_turn", reason="user_stop")
     assert [line for _, line in lines(STARTED, planner, final, asked)][1:] == [
         "PLANNER: deciding what to do...",
         f"Asking for a conclusion: {faults}",
@@ -209,20 +236,20 @@ def test_time_before_the_start_counts() -> None:
     assert [seconds for seconds, _ in lines(began)] == [10.0]
 
 
-STEP = ev.StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
+STEP = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
 FAILING = ("a.py::test_x: 1 != 2", "a.py::test_y: 3 != 4", "a.py::test_z")
 TOLD = "a.py::test_x: 1 != 2 (and 2 more)"
 REASON = 'step "tests" (pytest -q) failed with exit code 1'
 CLAUSE = "; the same tests failed before this task as well"
 
 
-def verified(passed: bool = False, **fields: Any) -> ev.VerifyFinished:
+def verified(passed: bool = False, **fields: Any) -> VerifyFinished:
     said = {"reason": REASON + CLAUSE, "failing": FAILING, "clause": CLAUSE} if not passed else {}
-    return ev.VerifyFinished(run_id="run_1", passed=passed, steps=(STEP,), **{**said, **fields})
+    return VerifyFinished(run_id="run_1", passed=passed, steps=(STEP,), **{**said, **fields})
 
 
-BEGUN = ev.VerifyStarted(run_id="run_1", steps=("tests",))
-BROKE = ev.StepFailed(run_id="run_1", step="tests", sentence=TOLD)
+BEGUN = VerifyStarted(run_id="run_1", steps=("tests",))
+BROKE = StepFailed(run_id="run_1", step="tests", sentence=TOLD)
 
 
 def test_a_failure_is_told_when_its_step_fails_and_only_once() -> None:
@@ -256,7 +283,7 @@ def test_a_failure_of_an_earlier_version_is_told_at_its_end() -> None:
 
 
 def test_what_a_server_could_not_do_is_told_once() -> None:
-    reply = ev.ReplyReceived(finish="calls", calls=(), remark="Calls are read from text from now on.")
+    reply = ReplyReceived(finish="calls", calls=(), remark="Calls are read from text from now on.")
     assert [line for _, line in lines(STARTED, reply, reply)][1:] == [
         "Warning: Calls are read from text from now on"
     ]
@@ -267,13 +294,17 @@ def test_what_a_server_could_not_do_is_told_once() -> None:
 
 def called(name: str, target: str, category: Any = "read", **finished: Any) -> list[str]:
     """The lines of one call."""
-    calls = CallLines()
-    bodies: list[ev.Body] = [
-        ev.ToolStarted(call="c", name=name, category=category, target=target),
-        ev.ToolFinished(call="c", name=name, category=category, **{"ok": True, **finished}),
+    state = State()
+    bodies: list[Body] = [
+        ToolStarted(call="c", name=name, category=category, target=target),
+        ToolFinished(call="c", name=name, category=category, **{"ok": True, **finished}),
     ]
-    said = (calls.hear(ev.Event(number, "t1", "work", 1, 0.0, body)) for number, body in enumerate(bodies))
-    return [line for line in said if line]
+    said = []
+    for number, body in enumerate(bodies):
+        event = Event(number, "t1", "work", 1, 0.0, body)
+        state.apply(event)
+        said.append(event.line(state))
+    return [line.text for line in said if line and line.tone == "call"]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,12 @@ import pytest
 from headgate.core import (
     Ending,
     GroupRound,
-    Note,
     Records,
     Role,
     Situation,
     Stage,
-    StageEnded,
     StageSkipped,
-    StageStarted,
+    StageState,
     TreeState,
     decide_next,
     join_path,
@@ -43,12 +41,12 @@ def ended(**endings: Ending) -> TreeState:
 def end(tree: TreeState, parent: str, endings: Mapping[str, Ending]) -> None:
     for name, how in endings.items():
         begin(tree, join_path(parent, name))
-        tree.leave(join_path(parent, name), StageEnded(stage=name, ending=how, reason="", note=Note()))
+        tree.leave(join_path(parent, name), name, how)
 
 
 def begin(tree: TreeState, path: str) -> None:
     name = path.rpartition("/")[2]
-    tree.enter(path, StageStarted(stage=name, title=name, attempt=1, reason="next", tools=(), turns=9), 0.0)
+    tree.enter(StageState(path, name, title=name, attempt=1, tries=1, turns_allowed=9))
 
 
 def group(*stages: Any, **fields: Any) -> Stage:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import Note, PlanItem, bound_note, cut_text, list_names, render_notes
-from headgate.core.plan_and_notes import LOGGED_CHARS
+from headgate.core.notes import LOGGED_CHARS
 from headgate.tools import render_plan
 
 SHORT = Note(summary="Read all.", decisions=("Use a set.",), next_actions=("Write it.",), risks=("None.",))

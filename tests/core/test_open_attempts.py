@@ -54,7 +54,7 @@ def test_the_order_of_two_attempts_does_not_matter_to_either(first: int, second:
     for path in tracks:
         assert together.nodes[path] == apart.nodes[path]
     assert together.tree.endings == apart.tree.endings
-    assert (together.usage, together.requests) == (apart.usage, apart.requests)
+    assert together.accounts == apart.accounts
 
 
 def test_what_is_open_is_known_by_path() -> None:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from headgate.core import (
     Event,
     Execution,
+    Executions,
     Flow,
     InputDoc,
     Note,
@@ -245,7 +246,7 @@ def test_the_state_follows_from_the_events() -> None:
             ),
         )
     )
-    progress = task_progress(state, made, state.executed.all[0])
+    progress = task_progress(state, made, state[Executions].all[0])
     assert (progress.task_type, progress.current_step, progress.max_steps) == ("fix", 2, 5)
     assert (progress.completed_steps, progress.pending_steps) == (("look", "edit"), ("check",))
     assert (progress.step_results, progress.is_complete) == ({"edit": "n is 1"}, False)
@@ -301,7 +302,7 @@ def test_short_sections_stay_whole_where_there_is_little_room() -> None:
     assert "characters of section 4 cut here" in text
     # The one that was executed last, not the one that was begun last.
     assert text.endswith("- completed_steps: look\n- pending_steps: edit, check\n- step_results: look\n")
-    assert state.executed.last == 1
+    assert state[Executions].last == 1
 
 
 def test_a_step_goes_on_with_the_conversation_of_a_step_of_its_own_execution() -> None:

@@ -1,9 +1,22 @@
 """What a report says about verification: what was run, and what only went round."""
 
-from headgate.core import Constraints, Flow, Stage, State, build_report, render_markdown, write_summary
-from headgate.core import events as ev
+from headgate.core import (
+    Body,
+    Constraints,
+    Event,
+    Flow,
+    Stage,
+    State,
+    TaskEnded,
+    TaskStarted,
+    VerifyFinished,
+    VerifyStarted,
+    build_report,
+    render_markdown,
+    write_summary,
+)
 
-STARTED = ev.TaskStarted(
+STARTED = TaskStarted(
     text="Make it pass.",
     goal="Make it pass.",
     constraints=Constraints(),
@@ -15,16 +28,16 @@ STARTED = ev.TaskStarted(
 )
 
 
-def run(number: int, **fields: object) -> tuple[ev.Body, ...]:
+def run(number: int, **fields: object) -> tuple[Body, ...]:
     name = f"run_{number}"
     ended = {"run_id": name, "passed": False, "steps": (), "reason": "tests fail", **fields}
-    return ev.VerifyStarted(run_id=name, steps=("tests",)), ev.VerifyFinished.model_validate(ended)
+    return VerifyStarted(run_id=name, steps=("tests",)), VerifyFinished.model_validate(ended)
 
 
-def state_after(*bodies: ev.Body) -> State:
+def state_after(*bodies: Body) -> State:
     state = State()
     for number, body in enumerate((STARTED, *bodies), 1):
-        state.apply(ev.Event(number, "t1", "", 0, 1000.0 + number, body))
+        state.apply(Event(number, "t1", "", 0, 1000.0 + number, body))
     return state
 
 
@@ -76,7 +89,7 @@ def test_a_page_for_people_cannot_steer_their_terminal() -> None:
 
 
 def test_a_run_that_was_cut_short_is_not_named() -> None:
-    state = state_after(*run(1), ev.VerifyStarted(run_id="run_2", steps=("tests",)))
+    state = state_after(*run(1), VerifyStarted(run_id="run_2", steps=("tests",)))
     assert build_report(state).run_ids == ("run_1",)
     assert "run_2" not in write_summary(state, "INFRA_ERROR", "crash", "", ())
 
@@ -87,7 +100,7 @@ def test_a_step_that_failed_as_before_is_not_said_to_have_passed() -> None:
         for name in ("lint", "tests")
     ]
     passed = run(1, passed=True, reason="", steps=steps, forgiven=("lint",), red_before=("lint",))
-    end = ev.TaskEnded(state="SUCCESS", verified=True, reason="done", summary="", files_changed=())
+    end = TaskEnded(state="SUCCESS", verified=True, reason="done", summary="", files_changed=())
     state = state_after(*passed, end)
     report = build_report(state)
     assert report.red_before == ("lint",)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import FINAL_STATES, State, TaskState, build_report
+from headgate.core import (
+    FINAL_STATES,
+    Calls,
+    State,
+    TaskState,
+    build_report,
+)
 from headgate.core.report import REQUIRED, report_problems
 
 
@@ -49,6 +55,6 @@ def test_every_required_field_is_required(name: str) -> None:
 @given(st.sampled_from(sorted(FINAL_STATES)), st.text(max_size=50), st.text(max_size=5_000))
 def test_the_runtime_s_own_are_valid(status: TaskState, reason: str, summary: str) -> None:
     state = State(task="t1", text="Do it.", goal="Do it.", status=status, reason=reason, summary=summary)
-    state.tool_calls.update(["ls", "ls", "shell"])
-    state.tool_errors.update(["shell"])
+    state[Calls].made.update(["ls", "ls", "shell"])
+    state[Calls].failed.update(["shell"])
     assert report_problems(build_report(state).model_dump(mode="json")) == ()

@@ -4,15 +4,18 @@ import pytest
 
 from headgate.core import (
     BaselineVerified,
+    Body,
     CheckFinished,
     Comparison,
+    Event,
+    State,
     StepResult,
     VerifyFinished,
+    VerifyRuns,
     VerifyStarted,
     compare,
     line_marks,
 )
-from headgate.core.history import RunRecord
 
 STEP = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
 SAME_TESTS = "; the same tests failed before this task as well"
@@ -77,8 +80,13 @@ def finished(run_id: str, **fields: object) -> VerifyFinished:
     return VerifyFinished.model_validate({"run_id": run_id, "passed": False, "steps": (), **fields})
 
 
+def happen(state: State, body: Body) -> None:
+    state.apply(Event(state.last_seq + 1, "t1", "", 0, 1.0, body))
+
+
 def test_only_runs_that_ended_have_a_log() -> None:
-    record = RunRecord()
+    state = State()
+    record = state[VerifyRuns]
     for body in (
         VerifyStarted(run_id="cut_short", steps=("tests",)),
         VerifyStarted(run_id="ended", steps=("tests",)),
@@ -86,26 +94,27 @@ def test_only_runs_that_ended_have_a_log() -> None:
         VerifyStarted(run_id="broken", steps=("tests",)),
         CheckFinished(check="verify", verdict="broken", reason="no shell"),
     ):
-        record.apply(body)
-    assert record.ended_of(["cut_short", "ended", "broken"]) == ("ended", "broken")
+        happen(state, body)
+    assert record.whole_runs == ("ended", "broken")
 
 
 def test_what_was_red_and_is_green() -> None:
-    record = RunRecord()
+    state = State()
+    record = state[VerifyRuns]
     assert (record.was_red(), record.was_green(["tests"])) == (False, False)
-    record.apply(BaselineVerified(steps=("lint", "tests")))
+    happen(state, BaselineVerified(steps=("lint", "tests")))
     assert (record.was_red(), record.was_green(["tests"]), record.was_green(["other"])) == (
         False,
         True,
         False,
     )
-    record.apply(start("a", "b"))
-    record.apply(finished("run", passed=True, forgiven=("tests",), red_before=("a", "b")))
-    assert (record.was_red(), record.warnings) == (
+    happen(state, start("a", "b"))
+    happen(state, finished("run", passed=True, forgiven=("tests",), red_before=("a", "b")))
+    assert (record.was_red(), record.warnings()) == (
         False,
         ('step "tests" failed, as it did before this task',),
     )
-    record.apply(finished("run", passed=True, forgiven=("tests",), red_before=("a",)))
+    happen(state, finished("run", passed=True, forgiven=("tests",), red_before=("a",)))
     assert record.was_red()  # b was red, and is green
-    record.apply(finished("run", passed=True))
-    assert (record.was_red(), record.warnings) == (True, ())
+    happen(state, finished("run", passed=True))
+    assert (record.was_red(), record.warnings()) == (True, ())

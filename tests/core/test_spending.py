@@ -4,20 +4,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import (
+    Body,
+    Event,
     Message,
     ModelSettings,
+    PhaseProbed,
     Price,
     Reply,
+    ReplyFailed,
+    ReplyReceived,
+    StageCompacted,
     State,
     Usage,
     UsageLine,
     build_report,
+    read_body,
     render_markdown,
     say_cost,
     say_usage,
+    spent,
     usage_table,
 )
-from headgate.core import events as ev
 from headgate.errors import ReplyInvalid
 
 FREE = ModelSettings(model="openai/local")
@@ -27,38 +34,38 @@ COUNTS = st.integers(0, 2_000_000)
 
 
 @st.composite
-def spending(draw: st.DrawFn) -> ev.Body:
+def spending(draw: st.DrawFn) -> Body:
     asked = draw(st.sampled_from([FREE, DEAR, GIFT]))
     prompt = draw(COUNTS)
     usage = Usage(prompt, draw(COUNTS), draw(st.integers(0, prompt)))
-    fields = ev.spent(usage, asked, estimated=draw(st.booleans()))
+    fields = spent(usage, asked, estimated=draw(st.booleans()))
     match draw(st.sampled_from(["reply", "failed", "unavailable", "probe", "summary", "unasked"])):
         case "reply":
-            return ev.ReplyReceived.of(Reply(Message("assistant"), usage), asked)
+            return ReplyReceived.of(Reply(Message("assistant"), usage), asked)
         case "failed":
             error = ReplyInvalid("no")
             error.tokens = (usage.prompt, usage.completion, usage.cached)
-            return ev.ReplyFailed.unusable(error, asked)
+            return ReplyFailed.unusable(error, asked)
         case "unavailable":
-            return ev.ReplyFailed(error="unavailable", detail="down")
+            return ReplyFailed(error="unavailable", detail="down")
         case "probe":
-            return ev.PhaseProbed(**fields)
+            return PhaseProbed(**fields)
         case kind:
             written = {"stage": "work", "start": 0, "end": 1, "strategy": "agent", "chars_before": 1}
             told = (
                 {"chars_after": 1, "requests": draw(st.integers(1, 3)), **fields} if kind == "summary" else {}
             )
-            return ev.StageCompacted.model_validate({**written, "chars_after": 1, **told})
+            return StageCompacted.model_validate({**written, "chars_after": 1, **told})
 
 
 PATHS = st.sampled_from(["", "work#1", "rounds#2/implement#3", "rounds#2/fix#1"])
 
 
 @given(st.lists(st.tuples(PATHS, spending()), max_size=30))
-def test_the_lines_add_up_to_the_totals(told: list[tuple[str, ev.Body]]) -> None:
+def test_the_lines_add_up_to_the_totals(told: list[tuple[str, Body]]) -> None:
     state = State()
     for number, (path, body) in enumerate(told, 1):
-        state.apply(ev.Event(number, "t1", path, 0, float(number), body))
+        state.apply(Event(number, "t1", path, 0, float(number), body))
     report = build_report(state)
     lines = report.usage
     assert sum(line.requests for line in lines) == report.requests
@@ -66,7 +73,7 @@ def test_the_lines_add_up_to_the_totals(told: list[tuple[str, ev.Body]]) -> None
     assert sum(line.cached for line in lines) == report.cached_tokens
     assert sum(line.generated for line in lines) == report.completion_tokens
     assert round(sum(line.cost or 0.0 for line in lines), 6) == report.cost
-    assert abs(report.cost - state.cost) < 1e-4
+    assert abs(report.cost - state.accounts.cost) < 1e-4
     assert len({(line.stage, line.model) for line in lines}) == len(lines)
     assert {line.stage for line in lines} <= {"", "work", "implement", "fix"}
     assert all((line.cost is None) == (line.model == FREE.model) for line in lines)
@@ -76,8 +83,8 @@ def test_a_log_of_an_earlier_version_is_read() -> None:
     old = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 0, "finish": "stop", "calls": []}
     state = State()
     for number, cost in enumerate((0.0, 0.25), 1):
-        body = ev.read_body("reply_received", {**old, "cost": cost})
-        state.apply(ev.Event(number, "t1", "work#1", 0, 1.0, body))
+        body = read_body("reply_received", {**old, "cost": cost})
+        state.apply(Event(number, "t1", "work#1", 0, 1.0, body))
     (line,) = build_report(state).usage
     wanted = UsageLine(stage="work", model="", requests=2, sent=200, cached=0, generated=10, cost=0.25)
     assert line == wanted
@@ -104,5 +111,5 @@ def test_estimates_are_marked() -> None:
     assert usage_table([line("a", 0.5, estimated=True)])[1][3:] == ("~1,500", "0", "~20", "~0.5000")
     said = say_usage(Usage(1_500, 20, 100), "0.5000", estimated=True)
     assert said == "~1,500 tokens sent (100 cached), ~20 generated, cost ~0.5000"
-    failed = ev.ReplyFailed.unusable(ReplyInvalid("It took too long."), DEAR)
+    failed = ReplyFailed.unusable(ReplyInvalid("It took too long."), DEAR)
     assert (failed.estimated, failed.priced, failed.model) == (True, True, "openai/dear")

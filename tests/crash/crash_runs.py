@@ -13,8 +13,14 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any
 
-from headgate.core import events as ev
-from headgate.core import fold
+from headgate.core import (
+    Plan,
+    VerifyRuns,
+    fold,
+)
+from headgate.core import (
+    events as ev,
+)
 from headgate.log import Folder, Store
 
 KILLED = -9
@@ -164,8 +170,8 @@ def end_of(place: Place) -> End:
         pages=sorted(path.name for path in (folder / "context").iterdir()),
         runs=sum((folder / "runs" / run / "manifest.json").exists() for run in ended_runs(events)),
         stages={path: stage.ending for path, stage in state.nodes.items()},
-        counts=(state.verify_loops, state.replans, state.plan_version, len(state.files_read)),
-        failures=[(failure.reason, failure.diagnosis, failure.fix) for failure in state.failures],
+        counts=(state[VerifyRuns].loops, state[Plan].replans, state[Plan].version, len(state.files_read)),
+        failures=[(failure.reason, failure.diagnosis, failure.fix) for failure in state[VerifyRuns].failures],
         story=told_once(events),
     )
 

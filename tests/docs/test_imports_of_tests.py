@@ -11,8 +11,6 @@ FACES = {"cli", "library", "models.network", "models.textcalls"}
 KNOWN = {
     "bench.languages",
     "config.schema",
-    "core.events",
-    "core.history",
     "core.phases",
     "core.report",
     "core.task",

@@ -16,11 +16,12 @@ from headgate.core import (
     Reply,
     Request,
     TaskEnded,
+    TaskReport,
+    TaskReportInvalid,
     TaskResumed,
     ToolCall,
     Usage,
 )
-from headgate.core.events import TaskReport, TaskReportInvalid
 from headgate.engine import Engine
 from headgate.errors import ConfigError, ModelError
 from headgate.process import FileLock

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headgate.core import Event, State, TaskStarted, build_report, expand_flow, milestone, read_body
+from headgate.core import Event, State, TaskStarted, build_report, expand_flow, read_body
 
 FLOW = {
     "name": "short",
@@ -84,7 +84,8 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
     for seq, (path, body) in enumerate(BODIES, 1):
         event = Event(seq, "t1", path, 0, float(seq), read_body(body["kind"], without_kind(body)))
         state.apply(event)
-        said.append(milestone(event, state))
+        line = event.line(state)
+        said.append(line.text if line else "")
     assert list(filter(None, said)) == [
         "Task t1 started: short flow, openai/x",
         "WORK: working...",
@@ -99,7 +100,7 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
     ]
     report = build_report(state)
     assert (report.attempts, report.verify_loops, report.run_ids) == (2, 1, ("run_1", "run_2"))
-    assert state.warnings == ("still too wide",)
+    assert report.warnings == ("still too wide",)
     assert state.tree.attempts_at("work") == 4
 
 

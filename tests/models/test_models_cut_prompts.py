@@ -21,7 +21,6 @@ from headgate.core import (
     State,
     ToolSpec,
     ViewCompacted,
-    milestone,
 )
 from headgate.engine import Engine
 from headgate.models.network import open_model
@@ -165,8 +164,8 @@ async def test_a_whole_task_says_it_once_and_goes_on_in_the_window(repo: Path) -
     assert f"Warning: {warning}." in report.summary
     assert any(isinstance(event.body, ViewCompacted) for event in events)
     state = State()
-    lines = [milestone(event, state) for event in events if state.apply(event) is None]
-    assert lines.count(f"Warning: {warning}") == 1
+    lines = [event.line(state) for event in events if state.apply(event) is None]
+    assert [line.text for line in lines if line].count(f"Warning: {warning}") == 1
 
 
 async def test_a_whole_task_over_ollama_s_own_api(repo: Path) -> None:

@@ -20,6 +20,7 @@ from headgate.core import (
     Pass,
     Stage,
     Task,
+    VerifyRuns,
     VerifyStep,
     expand_flow,
     fold,
@@ -154,7 +155,7 @@ class Case:
         log.state = fold(events)
         log.state.flow = self.flow
         tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
-        tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
+        tree.resume((store.path.parent / "baseline").read_text(), log.state[VerifyRuns].left_behind)
         job = self.job(store, log, tree)
         restore(job, events, store.contents("t1"))
         return await run_flow(job), job

@@ -16,6 +16,7 @@ from repair_runs import MUTATED, SOURCE, TEST, Case
 from crashing_store import Crash, CrashingStore
 from headgate.core import (
     Budget,
+    Calls,
     Candidates,
     CandidateTried,
     Decision,
@@ -337,7 +338,7 @@ def test_a_write_that_was_interrupted_belongs_to_its_stage(tmp_path: Path, owner
         assert kept == ("any/changes mutation" if owner == "changes" else "any/first model")
     assert ran.text in ((MUTATED, ANSWERED) if owner == "changes" else (IN_WORDS,))
     assert len(ran.writes) == 1 if is_made else 2
-    assert not job.state.open_calls
+    assert not job.state[Calls].open
 
 
 @dataclass
@@ -389,7 +390,7 @@ def test_a_crash_after_every_sort_of_commit(
             assert by_change or kept in ("any/first model", "any/second model")
             assert ran.text == (MUTATED if by_change else ANSWERED)
             assert len(ran.writes) <= 2
-            assert not job.state.open_calls
+            assert not job.state[Calls].open
             assert not job.state.tree.open_attempts()
     assert most_open == 2
     record_property("crash: commits of changes beside answers cut short", len(points[::2]))

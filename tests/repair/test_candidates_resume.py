@@ -12,6 +12,7 @@ from repair_runs import Case
 from crashing_store import Crash, CrashingStore
 from headgate.core import (
     Budget,
+    Calls,
     Candidates,
     CandidateTried,
     Decision,
@@ -92,7 +93,7 @@ def result(decision: Decision, store: Store) -> Result:
         (store.path.parent / "repo" / "calc.sh").read_text(),
         [event.body.verdict for event in events if isinstance(event.body, CandidateTried)],
         {path: entered.ending for path, entered in state.nodes.items() if entered.is_announced},
-        state.replies,
+        state.accounts.replies,
     )
 
 
@@ -118,7 +119,7 @@ def test_a_crash_at_every_sort_of_commit(
             decision, job = asyncio.run(CASE.take_up(store))
             assert result(decision, store) == whole, f"crashed at commit {number}"
             assert job.place.context.workspace.read("calc.sh").text == "echo 4\n"
-            assert not job.state.open_calls
+            assert not job.state[Calls].open
             assert all(not transcript.messages for transcript in job.memory.transcripts.values())
             starts = [event for event in store.events("t1") if isinstance(event.body, ToolStarted)]
             assert len(starts) <= 2
@@ -145,7 +146,7 @@ def test_somebody_changes_the_file_between_the_crash_and_the_next_run(tmp_path: 
         decision, job = asyncio.run(CASE.take_up(store))
         assert decision == Decision("advance", "done")
         assert file.read_text() == "echo 4\n"
-        assert job.state.replies == len(VERDICTS)
+        assert job.state.accounts.replies == len(VERDICTS)
 
 
 def test_an_answer_that_no_longer_passes_is_not_written(tmp_path: Path) -> None:
@@ -157,4 +158,4 @@ def test_an_answer_that_no_longer_passes_is_not_written(tmp_path: Path) -> None:
         decision, job = asyncio.run(CASE.take_up(store))
         assert decision.action == "stuck"
         assert file.read_text() == "echo 0\n"
-        assert not job.state.open_calls
+        assert not job.state[Calls].open

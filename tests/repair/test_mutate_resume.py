@@ -8,7 +8,17 @@ import pytest
 from repair_runs import MUTATED, SOURCE, TEST, Case, mutate_flow
 
 from crashing_store import Crash, CrashingStore
-from headgate.core import CandidateTried, Decision, Message, Reply, Request, ToolFinished, ToolStarted, Usage
+from headgate.core import (
+    Calls,
+    CandidateTried,
+    Decision,
+    Message,
+    Reply,
+    Request,
+    ToolFinished,
+    ToolStarted,
+    Usage,
+)
 
 FLOW = mutate_flow("Which? {changes}", trials=4)
 
@@ -39,7 +49,7 @@ def test_a_crash_after_every_other_sort_of_commit(tmp_path: Path) -> None:
             decision, job = asyncio.run(CASE.take_up(store))
             assert decision == Decision("advance", "done"), f"crashed at commit {number}"
             assert (tmp_path / f"{number}" / "repo" / "cart.py").read_text() == MUTATED
-            assert not job.state.open_calls
+            assert not job.state[Calls].open
             bodies = [event.body for event in store.events("t1")]
             (tried,) = [body for body in bodies if isinstance(body, CandidateTried)]
             assert (tried.verdict, tried.origin) == ("passed", "mutation")

@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from headgate.core import (
+    Body,
     Decision,
     Flow,
     Message,
@@ -27,7 +28,6 @@ from headgate.core import (
     expand_flow,
     fold,
 )
-from headgate.core.events import Body
 from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed

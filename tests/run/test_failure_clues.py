@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from headgate.checks import Verifier
-from headgate.core import VerifyStep
-from headgate.core.history import RunRecord
+from headgate.core import (
+    Event,
+    State,
+    VerifyFinished,
+    VerifyStep,
+)
 from headgate.reading import FailedTest
 from headgate.run import Memory
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
@@ -68,7 +72,7 @@ def make_job(repo: Path, command: str = UNITTEST, **fields: Any) -> Any:
     given = {
         "place": SimpleNamespace(**place),
         "ignored": IgnoredPaths(repo),
-        "state": SimpleNamespace(answers=SimpleNamespace(opening=None), runs=RunRecord(), failures=[]),
+        "state": State(),
         "request": "Repair it.",
         "memory": Memory(),
     }
@@ -157,10 +161,10 @@ async def test_files_that_git_ignores_are_not_suspect(repo: Path) -> None:
     ],
 )
 def test_what_failed_before_is_not_new(last: list[str], red_before: list[str]) -> None:
-    job: Any = SimpleNamespace(
-        state=SimpleNamespace(failures=[SimpleNamespace(failing=last)]),
-        place=SimpleNamespace(redact=lambda text: text),
-    )
+    state = State()
+    verify = {"passed": False, "steps": (), "run_id": "run_1", "failing": tuple(last)}
+    state.apply(Event(1, "t1", "", 0, 0.0, VerifyFinished.model_validate(verify)))
+    job: Any = SimpleNamespace(state=state, place=SimpleNamespace(redact=lambda text: text))
     failures = (FailedTest("test_a", "a.py:9", "boom"), FailedTest("test_b", "", ""))
     assert new_failures(job, failures, red_before) == ()
     assert new_failures(job, [FailedTest("test_c")], red_before) == ("test_c",)

@@ -371,7 +371,7 @@ async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store:
 async def test_last_replies_share_one_time_once_the_task_is_out_of_time(store: Store) -> None:
     model = Endless(endless=9)
     job = other_job(make_job(store, work(), {None: model}), limits=Limits(seconds=0.2), last_seconds=0.3)
-    job.state.started_at = job.clock.now()
+    job.state.clock.started_at = job.clock.now()
     decision = await run_flow(job)
     assert (decision.action, decision.reason) == ("stuck", "limit_seconds")
     # One reply that ran out of time, and one in the final turn, which took the rest: no third is asked for.

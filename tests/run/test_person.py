@@ -12,6 +12,7 @@ import pytest
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import (
     Budget,
+    Conclusion,
     Decision,
     Flow,
     Message,
@@ -236,7 +237,7 @@ async def test_an_endless_reply_is_cut_off_when_the_task_is_to_conclude(tmp_path
         assert (model.asked, model.cut) == (3, 1)
         [failed] = [event.body for event in store.events("t1") if isinstance(event.body, ReplyFailed)]
         assert failed.detail == "The task was asked to conclude before the reply ended."
-        assert job.state.final_turns == ["user_stop"]
+        assert job.state[Conclusion].final_turns == ["user_stop"]
 
 
 async def test_a_wait_for_the_model_ends_when_the_task_is_to_conclude(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from test_groups import TASK, Counter, make_job
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import (
     Event,
+    Executions,
     Message,
     OnDelta,
     Recipe,
@@ -121,4 +122,4 @@ def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path, befor
         assert (again, heard) == (started, said), number
         ends = [event.path for event in events if isinstance(event.body, StageEnded)]
         assert len(ends) == len(set(ends)), number
-        assert (cut.tree.endings, cut.executed.all) == (state.tree.endings, state.executed.all), number
+        assert (cut.tree.endings, cut.executed.all) == (state.tree.endings, state[Executions].all), number

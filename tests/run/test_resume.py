@@ -21,6 +21,7 @@ from headgate.core import (
     Message,
     Model,
     ModelSettings,
+    Plan,
     Reply,
     Request,
     Stage,
@@ -29,6 +30,7 @@ from headgate.core import (
     ToolCall,
     ToolScope,
     Usage,
+    VerifyRuns,
     VerifyStep,
     ViewPolicy,
     expand_flow,
@@ -248,7 +250,7 @@ async def take_up(case: Case, store: Store, appending: Any) -> Decision:
     log.state = fold(events)
     log.state.flow = case.flow
     tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
-    tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
+    tree.resume((store.path.parent / "baseline").read_text(), log.state[VerifyRuns].left_behind)
     job = make_job(case, store, log, tree)
     restore(job, events, store.contents("t1"))
     return await run_flow(job)
@@ -274,9 +276,9 @@ def result(decision: Decision, store: Store) -> Result:
         decision,
         tree,
         {path: entered.ending for path, entered in state.nodes.items() if entered.is_announced},
-        (state.verify_loops, state.replans, state.plan_version),
-        tuple(item.description for item in state.plan),
-        [(failure.reason, failure.fix) for failure in state.failures],
+        (state[VerifyRuns].loops, state[Plan].replans, state[Plan].version),
+        tuple(item.description for item in state[Plan].items),
+        [(failure.reason, failure.fix) for failure in state[VerifyRuns].failures],
     )
 
 

@@ -317,8 +317,8 @@ def test_every_request_for_a_summary_counts(tmp_path: Path) -> None:
     assert [body.strategy for body in found] == ["agent"] * 4
     assert sum(body.requests for body in found) == len(worker.asked) == 4
     state = fold(events)
-    assert (state.replies, state.requests) == (7, 11)
-    assert state.usage == Usage(prompt=7 * 10 + 4 * 7, completion=7 + 4 * 2)
+    assert (state.accounts.replies, state.accounts.requests) == (7, 11)
+    assert state.accounts.usage == Usage(prompt=7 * 10 + 4 * 7, completion=7 + 4 * 2)
 
 
 @pytest.mark.parametrize(

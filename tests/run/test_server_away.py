@@ -22,7 +22,6 @@ from headgate.core import (
     TaskResumed,
     Timeouts,
     fold,
-    milestone,
 )
 from headgate.log import Bus, Store, TaskLog
 from headgate.models.network import open_model
@@ -123,7 +122,7 @@ class Machine:
                 now=lambda: self.clock,
                 sleep=self.sleep,
             )
-            job.state.started_at = self.clock
+            job.state.clock.started_at = self.clock
             try:
                 return await run_flow(job)
             finally:
@@ -162,7 +161,8 @@ def shown(store: Store) -> list[str]:
     state, lines = State(), []
     for event in store.events("t1"):
         state.apply(event)
-        lines.append(milestone(event, state) or "")
+        line = event.line(state)
+        lines.append(line.text if line else "")
     return [line for line in lines if "odel" in line]
 
 
@@ -178,7 +178,7 @@ async def test_a_server_that_comes_back_is_waited_for(store: Store) -> None:
         "Waiting for the model: its server is away: waiting up to 10 minutes, asking every 15 s",
     ]
     state = fold(store.events("t1"))
-    assert (state.replies, state.nodes["work"].unanswered.count) == (2, 0)
+    assert (state.accounts.replies, state.nodes["work"].unanswered.count) == (2, 0)
 
 
 async def test_it_is_waited_for_as_long_as_the_setting_says(store: Store) -> None:

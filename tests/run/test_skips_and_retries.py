@@ -9,7 +9,7 @@ from test_groups import TASK, Counter, Ran, count, make_job, plain_kind, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.cli.commands.look_back import detail_lines
-from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold, milestone
+from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.run import StageEnd, StageRun, restore, run_flow
 
@@ -252,4 +252,4 @@ async def test_people_see_why_a_stage_did_not_run(store: Store) -> None:
     assert lines == ["  b: not run (condition)"]
     state = fold(ran.events)
     skips = [event for event in ran.events if isinstance(event.body, StageSkipped)]
-    assert [milestone(event, state) for event in skips] == [None]
+    assert [event.line(state) for event in skips] == [None]

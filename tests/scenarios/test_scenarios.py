@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import TaskReport
+from headgate.core import TaskReport
 from headgate.core.report import REQUIRED
 from headgate.process import NoSandbox, find_bubblewrap
 from scenarios.runner import (

@@ -72,7 +72,7 @@ async def follow_task(
         task = await begin(engine)
         known = fold(engine.store.events(task.id))
         bus.state, began = known, known.last_seq
-        progress.tries_again, progress.idle_until = task.resumes, time.time()
+        progress.idle_until = time.time()
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         waiting = QueueLines(progress, engine.store, task.id)
         bus.on_event.insert(0, waiting.hear)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from headgate.cli.printing import clock, printable
 from headgate.cli.terminal import fold_lines, is_in_front, shorten_line, styling_stream
-from headgate.core import CallLines, Event, Pulse, State, milestone, say_cost
+from headgate.core import Event, Pulse, State, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.log import Bus
 
@@ -113,14 +113,11 @@ class ShownTask:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self.tries_again = ""
-        """The ended task that this one tries again."""
         self.idle_until = 0.0
         """Nobody worked on the task between its last event and this moment."""
         self.waiting = ""
         """Why the task does not run now."""
         self.activity = Activity()
-        self._calls = CallLines()
         self.shows_calls = True
         """A call is a line below the milestone; False where something shows more of it."""
         self._began = 0.0
@@ -137,11 +134,11 @@ class ShownTask:
         """Shows an event's milestone, if it is one, or the call that it ends."""
         self.activity.hear(event)
         self.waiting = ""
-        call = self._calls.hear(event)
-        if line := milestone(event, self.state, self.tries_again):
-            self.print_line(line, self.state.seconds)
-        elif call and self.shows_calls:
-            self.print_more(call)
+        line = event.line(self.state)
+        if line and line.tone != "call":
+            self.print_line(line.text, self.state.seconds)
+        elif line and self.shows_calls:
+            self.print_more(line.text)
 
     def hear_pulse(self, pulse: Pulse) -> None:
         """Takes a sign of life in. It is no line, unless many files are read for a while."""
@@ -171,11 +168,11 @@ class ShownTask:
     @property
     def elapsed(self) -> float:
         """How long the task has been worked on until now."""
-        if self._began and not self.state.started_at:
+        if self._began and not self.state.clock.started_at:
             return time.time() - self._began
         if self.state.status != "RUNNING":
             return self.state.seconds
-        return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)
+        return self.state.seconds + max(time.time() - max(self.state.clock.last_at, self.idle_until), 0.0)
 
     @property
     def doing(self) -> str:
@@ -186,11 +183,11 @@ class ShownTask:
     def counted(self) -> str:
         """Tokens and cost, with the reply under way: `~12.3k sent, 8.0k cached, ~900 generated, cost 0.1`."""
         state = self.state
-        usage, about = state.usage, "~" if state.accounts.estimated else ""
+        usage, about = state.accounts.usage, "~" if state.accounts.estimated else ""
         parts = [f"{about}{count_tokens(usage.prompt)} sent"]
         parts += [f"{count_tokens(usage.cached)} cached"] if usage.cached else []
         parts += [f"{about}{count_tokens(usage.completion + self.activity.written)} generated"]
-        cost = say_cost(state.cost, state.accounts.lines)
+        cost = say_cost(state.accounts.cost, state.accounts.lines)
         return ", ".join([*parts, f"cost {about}{cost}"] if cost else parts)
 
     def head(self, width: int) -> str:

@@ -151,9 +151,9 @@ def usage_lines(state: State) -> list[str]:
     lines = state.accounts.lines
     if not lines:
         return []
-    cost = say_cost(state.cost, lines)
-    requests = "1 request" if state.requests == 1 else f"{state.requests:,} requests"
-    total = f"Used: {requests}, {say_usage(state.usage, cost, estimated=state.accounts.estimated)}."
+    cost = say_cost(state.accounts.cost, lines)
+    requests = "1 request" if state.accounts.requests == 1 else f"{state.accounts.requests:,} requests"
+    total = f"Used: {requests}, {say_usage(state.accounts.usage, cost, estimated=state.accounts.estimated)}."
     if len(lines) == 1:
         return [total]
     rows = usage_table(lines)

@@ -1,6 +1,20 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
-from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, SIGNALS, StageState
+from headgate.core.answers import (
+    AnswersTried,
+    CandidateTried,
+    SuspectsFound,
+)
+from headgate.core.attempt import (
+    PLAN_TOOL,
+    REAL,
+    SIGNALS,
+    StageState,
+)
+from headgate.core.authorship import (
+    EditsNoticed,
+    OthersEdits,
+)
 from headgate.core.boundary_text import (
     bare_words,
     boundary_problems,
@@ -16,7 +30,13 @@ from headgate.core.boundary_text import (
     within_root,
     without_notes,
 )
-from headgate.core.call_lines import CallLines
+from headgate.core.check_events import (
+    AnswerGiven,
+    CheckFinished,
+    EscalationRaised,
+    HypothesesGiven,
+    StageDoneSignalled,
+)
 from headgate.core.checks_and_guards import (
     VERIFY_CHECK,
     Access,
@@ -27,83 +47,40 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
-from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent, Strategy, due_stages
-from headgate.core.conditions import CODE, Situation, holds, is_expression, read_ending
-from headgate.core.events import (
-    BUBBLEWRAP,
-    AnswerGiven,
-    ApplyFinished,
-    ApplyRefused,
-    ApplyStarted,
-    BaselineVerified,
+from headgate.core.compaction import (
+    SUMMARY_SCHEMA,
+    Compaction,
+    CompactionAgent,
+    Strategy,
+    due_stages,
+)
+from headgate.core.conclusion import (
+    Conclusion,
+)
+from headgate.core.conditions import (
+    CODE,
+    Situation,
+    holds,
+    is_expression,
+    read_ending,
+)
+from headgate.core.event import (
     Body,
-    CandidateTried,
-    CheckFinished,
-    ConfigRestored,
-    DecisionMade,
-    DiagnosisGiven,
-    EditsNoticed,
-    EscalationRaised,
     Event,
-    FileHashes,
-    FixAttempted,
-    HypothesesGiven,
-    ImageAdded,
-    MentionsRead,
-    MergeFinished,
-    MergeRefused,
-    MergeStarted,
-    MergeVerified,
-    MessageAdded,
-    Note,
-    PersonSpoke,
-    PhaseChanged,
-    PhaseProbed,
-    PlanItem,
-    PlanWritten,
-    PrivilegesRemoved,
-    PromptCut,
-    ProposalMade,
-    ProtectedCommits,
-    RecipeEnded,
-    RecipeStarted,
-    ReplanStarted,
-    ReplyFailed,
-    ReplyReceived,
-    ScoutReported,
-    StageCompacted,
-    StageDoneSignalled,
-    StageEnded,
-    StageSkipped,
-    StageStarted,
-    StepFailed,
-    StepResult,
-    StopAsked,
-    StoreRestored,
-    SuspectsFound,
-    TaskEnded,
-    TaskResumed,
-    TaskStarted,
-    TaskStatusGiven,
-    ToolFinished,
-    ToolStarted,
-    UndoFinished,
-    UndoRefused,
-    UndoStarted,
-    VerifyFinished,
-    VerifyStarted,
-    ViewCompacted,
-    WorktreeCommitted,
-    WorktreeRemoved,
+    Line,
+    Tone,
     read_body,
-    say_failed,
-    spent,
+)
+from headgate.core.executed import (
+    Executions,
+)
+from headgate.core.failures import (
+    condense_failures,
 )
 from headgate.core.flow import (
     DRIVE,
     DRIVEN,
     PLANNER,
-    REST,
     TASKS_ENDED,
     Candidates,
     Ending,
@@ -113,10 +90,20 @@ from headgate.core.flow import (
     Repeat,
     Stage,
 )
-from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
-from headgate.core.history import Comparison, OthersEdits, compare, condense_failures, line_marks
-from headgate.core.images import MAX_IMAGE_BYTES, image_type, is_image_name
-from headgate.core.instructions import SystemPart, render_parts, render_variables
+from headgate.core.flow_check import (
+    all_stages,
+    flow_problems,
+    tool_problems,
+)
+from headgate.core.images import (
+    MAX_IMAGE_BYTES,
+    image_type,
+    is_image_name,
+)
+from headgate.core.instructions import (
+    render_parts,
+    render_variables,
+)
 from headgate.core.knobs import (
     ASK_TOOL,
     COMPLETE_TOOL,
@@ -134,7 +121,10 @@ from headgate.core.knobs import (
     ViewPolicy,
     full_tool_name,
 )
-from headgate.core.loops import due_nudge, is_lost
+from headgate.core.loops import (
+    due_nudge,
+    is_lost,
+)
 from headgate.core.memories import (
     MEMORY_CHARS,
     MEMORY_TAGS,
@@ -145,7 +135,14 @@ from headgate.core.memories import (
     normal_form,
     words_of,
 )
-from headgate.core.mentions import Mention, Mentions, find_mentions, without_signs
+from headgate.core.mentions import (
+    ImageAdded,
+    Mention,
+    Mentions,
+    MentionsRead,
+    find_mentions,
+    without_signs,
+)
 from headgate.core.messages import (
     Category,
     Cut,
@@ -167,12 +164,9 @@ from headgate.core.messages import (
     clean_text,
     written,
 )
-from headgate.core.milestones import milestone, say_reason
 from headgate.core.needs import (
     NEEDS,
     SKIP_CONDITION,
-    SKIP_JOIN,
-    SKIP_ON_SKIP,
     NeedEnding,
     blocking_need,
     next_stage,
@@ -191,15 +185,33 @@ from headgate.core.next_stages import (
     stages_concluded,
     stages_not_reached,
 )
-from headgate.core.person import LINE_CHARS, MOST_WAITING, Line, check_line, render_lines
+from headgate.core.notes import (
+    Note,
+    bound_note,
+    list_names,
+    render_notes,
+)
+from headgate.core.person import (
+    LINE_CHARS,
+    MOST_WAITING,
+    Person,
+    PersonSpoke,
+    SaidLine,
+    StopAsked,
+    check_line,
+    render_lines,
+)
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
     PLAN,
     SILENCES,
     Mover,
+    PhaseChanged,
     PhaseControl,
     PhaseLog,
+    PhaseProbed,
+    Phases,
     PhaseState,
     PromptPlace,
     advance,
@@ -208,25 +220,36 @@ from headgate.core.phases import (
     phase_line,
     read_answer,
 )
-from headgate.core.plan_and_notes import (
-    bound_note,
+from headgate.core.plan import (
+    Plan,
+    PlanItem,
     expand_steps,
     is_open,
-    list_names,
     merge_plan,
-    render_notes,
     skip_reading,
 )
+from headgate.core.plan_events import (
+    PlanWritten,
+    ReplanStarted,
+)
 from headgate.core.progress import (
-    TaskProgress,
+    RecipeEnded,
+    RecipeStarted,
     is_spent,
     plan_items,
     render_context,
     task_progress,
     trim_document,
 )
-from headgate.core.quoted_text import find_quotations
-from headgate.core.recipe_check import recipe_problems
+from headgate.core.quoted_text import (
+    find_quotations,
+)
+from headgate.core.reasons import (
+    say_reason,
+)
+from headgate.core.recipe_check import (
+    recipe_problems,
+)
 from headgate.core.recipes import (
     GENERIC,
     RECIPE_NAME,
@@ -237,6 +260,11 @@ from headgate.core.recipes import (
     expand_recipe,
     parse_type,
     without_tool,
+)
+from headgate.core.red_before import (
+    Comparison,
+    compare,
+    line_marks,
 )
 from headgate.core.report import (
     Report,
@@ -252,6 +280,26 @@ from headgate.core.research import (
     cite,
     gives_research,
     show_sources,
+)
+from headgate.core.reviews import (
+    DiffFindings,
+)
+from headgate.core.rewrites import (
+    ApplyFinished,
+    ApplyRefused,
+    ApplyStarted,
+    MergeFinished,
+    MergeRefused,
+    MergeStarted,
+    MergeVerified,
+    ProposalMade,
+    Proposed,
+    Rewrites,
+    UndoFinished,
+    UndoRefused,
+    UndoStarted,
+    WorktreeCommitted,
+    WorktreeRemoved,
 )
 from headgate.core.rules import (
     AWAY_SECONDS,
@@ -272,6 +320,9 @@ from headgate.core.rules import (
     retry_seconds,
     wait_seconds,
 )
+from headgate.core.scouts import (
+    ScoutReported,
+)
 from headgate.core.settings import (
     COMMANDS_FOLDER,
     OWN_FOLDER,
@@ -280,7 +331,6 @@ from headgate.core.settings import (
     Limits,
     ModelSettings,
     Price,
-    ScoutMode,
     ScoutSettings,
     Settings,
     SkillSettings,
@@ -298,10 +348,31 @@ from headgate.core.short_form import (
     run_order,
     task_rounds,
 )
-from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
-from headgate.core.spared_tests import SparedTests, find_spared_tests, spared_by_task
-from headgate.core.spending import Accounts, UsageLine, say_cost, say_money, say_usage, usage_table
+from headgate.core.short_names import (
+    ERROR_NAMES,
+    FLAT_NAMES,
+)
+from headgate.core.spared_tests import (
+    SparedTests,
+    find_spared_tests,
+    spared_by_task,
+)
+from headgate.core.spending import (
+    UsageLine,
+    say_cost,
+    say_money,
+    say_usage,
+    spent,
+    usage_table,
+)
+from headgate.core.stage_events import (
+    DecisionMade,
+    StageEnded,
+    StageSkipped,
+    StageStarted,
+)
 from headgate.core.stage_summary import (
+    StageCompacted,
     StageRecord,
     chunk_texts,
     files_lines,
@@ -312,13 +383,15 @@ from headgate.core.stage_summary import (
     summarise_stage,
     whole_lines,
 )
-from headgate.core.state import State, fold
+from headgate.core.state import (
+    State,
+    fold,
+)
 from headgate.core.summary import (
     SHARED,
     WHY_NOT_IN_DIFF,
     last_summary,
     say_discarded,
-    say_failures,
     say_merged,
     say_unread,
     write_summary,
@@ -337,6 +410,20 @@ from headgate.core.task import (
     check_transition,
     holds_up,
     parse_task_text,
+)
+from headgate.core.task_events import (
+    BUBBLEWRAP,
+    ConfigRestored,
+    Mishaps,
+    PrivilegesRemoved,
+    ProtectedCommits,
+    StoreRestored,
+    TaskEnded,
+    TaskReport,
+    TaskReportInvalid,
+    TaskResumed,
+    TaskStarted,
+    Workplace,
 )
 from headgate.core.text import (
     cut_text,
@@ -357,7 +444,39 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import TreeState, all_needs, join_path, place_of, split_path, stage_ids, stages_before
+from headgate.core.tree import (
+    TreeState,
+    all_needs,
+    join_path,
+    place_of,
+    split_path,
+    stage_ids,
+    stages_before,
+)
+from headgate.core.turn_events import (
+    Calls,
+    FileHashes,
+    MessageAdded,
+    PromptCut,
+    ReplyFailed,
+    ReplyReceived,
+    Servers,
+    TaskStatusGiven,
+    ToolFinished,
+    ToolStarted,
+    ViewCompacted,
+)
+from headgate.core.verification import (
+    BaselineVerified,
+    DiagnosisGiven,
+    FixAttempted,
+    StepFailed,
+    StepResult,
+    VerifyFinished,
+    VerifyRuns,
+    VerifyStarted,
+    say_failed,
+)
 from headgate.core.view import (
     CHARS_PER_CODE_TOKEN,
     CHARS_PER_TOKEN,

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from headgate.core import events as ev
 from headgate.core.flow import Ending
 from headgate.core.knobs import (
     COMPLETE_TOOL,
@@ -16,9 +16,13 @@ from headgate.core.knobs import (
     START_TOOL,
 )
 from headgate.core.loops import CallMemory
-from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
+from headgate.core.notes import Note
+from headgate.core.rules import COMPACTIONS, Fail, Tally, Verdict
 from headgate.core.text import times
 from headgate.core.unanswered import Unanswered
+
+if TYPE_CHECKING:
+    from headgate.core.turn_events import ToolFinished
 
 CONCLUDED = "concluded"
 """Why a stage is left out, or what a review found is ignored: the task is to end now."""
@@ -55,8 +59,10 @@ class TurnRecord:
     """A call did not succeed."""
     talked: bool = False
     """The reply thought, planned or gave a signal, and that was accepted."""
-    status: ev.TaskStatusGiven | None = None
-    """The status that the reply reported."""
+    reported: bool = False
+    """The reply reported a status."""
+    status: str = ""
+    """What that comes to: `completed`, `stuck`, or nothing."""
     is_real: bool = False
     """The reply called a tool that reads, writes or runs, or wrote the plan."""
     refused: bool = False
@@ -66,6 +72,18 @@ class TurnRecord:
     def only_talked(self) -> bool:
         """Whether the reply only thought, planned or gave a signal, and nothing of that failed."""
         return self.talked and not self.faulty and not self.succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A check that does not hold when the model says that the stage is done."""
+
+    check: str
+    reason: str
+    clause: str = ""
+    """Why, as a clause for people."""
+    said_done: str = ""
+    """The same after `the model said it was done`."""
 
 
 @dataclass(slots=True)
@@ -103,15 +121,15 @@ class StageState:
     files_changed: dict[str, None] = field(default_factory=dict)
     """What its tools wrote."""
     plan_written: bool = False
-    done: ev.Note | None = None
-    conclusion: ev.Note | None = None
+    done: Note | None = None
+    conclusion: Note | None = None
     """What the model said in the final turn, if that was not accepted."""
     refusal: str = ""
     """Why that was not accepted, for people."""
     verdict: Verdict | None = None
     refused_by: Counter[str] = field(default_factory=Counter)
     """How often each check has refused the closing signal in this attempt."""
-    refused_last: ev.CheckFinished | None = None
+    refused_last: Refusal | None = None
     """The latest of these refusals."""
     final_granted: bool = False
     final_reason: str = ""
@@ -155,11 +173,11 @@ class StageState:
     @property
     def standalone_status(self) -> int:
         turn = self.turn
-        only_status = turn.status is not None and not (turn.is_real or turn.refused)
+        only_status = turn.reported and not (turn.is_real or turn.refused)
         return self.standalone + only_status
 
     @property
-    def note(self) -> ev.Note | None:
+    def note(self) -> Note | None:
         """What the model said about its work at the end of this attempt, accepted or not."""
         return self.done or self.conclusion
 
@@ -209,7 +227,7 @@ class StageState:
             granted=self.final_granted,
             final=self.final_taken,
             standalone_status=self.standalone_status,
-            status=status_slug(self.turn.status, self.turn.refused),
+            status="" if self.turn.status == "completed" and self.turn.refused else self.turn.status,
             stopped=self.stopped,
             escalated=self.escalated,
             unavailable=self.unanswered.count,
@@ -220,77 +238,61 @@ class StageState:
             compactions=self.compactions,
         )
 
-    def apply(self, body: ev.Body) -> None:
-        """Takes one event of this attempt in."""
-        match body:
-            case ev.ReplyReceived():
-                self._begin_turn()
-                self.overflow = False
-            case ev.ReplyFailed(error="unavailable" | "refused"):
-                self.unanswered.take(body, self.last_at)
-            case ev.ReplyFailed(error="overflow"):
-                self.overflow = True
-                # A final turn that does not fit is used up only once nothing more can be cut.
-                self.final_turns += 2 * (self.final_granted and self.compactions >= COMPACTIONS)
-            case ev.ReplyFailed(error="invalid"):
-                self._begin_turn()
-            case ev.MentionsRead():
-                self.files_read.update(dict.fromkeys(body.read))
-            case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
-                self.faults[slug.removeprefix("correct_")] += 1
-            case ev.ToolStarted() if any(change.before != change.after for change in body.changes):
-                self.effective.add(body.call)
-            case ev.TaskStatusGiven():
-                self.turn.status = body
-            case ev.StopAsked():
-                self.stopped = True
-            case ev.PersonSpoke() if not self.final_granted:
-                # What was done is not all that is asked for any more, and the model begins anew.
-                self.done = self.verdict = None
-                self.turn = TurnRecord(usable=True, succeeded=True)
-                self.standalone = self.bad_replies = self.failed_turns = 0
-            case ev.EscalationRaised():
-                self.escalated = body.reason
-            case ev.ToolFinished():
-                self._count_call(body)
-            case ev.CandidateTried():
-                self.turn.usable = self.turn.succeeded = True  # other answers may well be better
-                self.succeeded = self.succeeded or body.verdict != "unusable"
-            case ev.PlanWritten():
-                self.plan_written = self.succeeded = self.turn.is_real = True
-                self.standalone = 0
-            case ev.StageDoneSignalled() if body.note.accepted:
-                self.done = body.note
-            case ev.StageDoneSignalled():
-                self.conclusion = body.note
-                self.refusal = self._say_refusal()
-            case ev.CheckFinished(verdict="pass"):
-                self.verdict = Pass()
-            case ev.CheckFinished(verdict="fail"):
-                self.refused_by[body.check] += 1
-                self.refused_last = body
-                self.verdict, self.done = (
-                    Fail(body.check, body.reason, body.exact_clause or body.clause),
-                    None,
-                )
-            case ev.CheckFinished(verdict="broken"):
-                self.verdict = Broken(body.reason)
-            case ev.VerifyFinished(asked=False, rewritten=()):
-                self.verdict = Pass() if body.passed else Fail("verify_failed", body.reason)
-            case ev.DecisionMade(action="final_turn"):
-                self.final_granted, self.final_reason = True, body.reason
-            case ev.DecisionMade(action="nudge"):
-                self.nudged.add(body.reason)
-            case ev.DecisionMade(action="fail" | "skip"):
-                self.why = body.detail or body.reason
-            case ev.ViewCompacted():
-                self.compactions += body.reason == "context"
-                self.overflow = False
-                self.memory.forget()  # what was cut from view may be asked for again
-            case ev.StageEnded():
-                self.ending, self.end_reason = body.ending, body.reason
-            case _:
-                pass
+    # What its events do to it.
+
+    def take_reply(self, *, usable: bool = True) -> None:
+        """A reply, or one that cannot be used."""
+        self._begin_turn()
+        if usable:
+            self.overflow = False
+
+    def take_overflow(self) -> None:
+        """A request did not fit the context window."""
+        self.overflow = True
+        # A final turn that does not fit is used up only once nothing more can be cut.
+        self.final_turns += 2 * (self.final_granted and self.compactions >= COMPACTIONS)
+
+    def take_status(self, status: str) -> None:
+        """The reply reported a status, which comes to this."""
+        self.turn.reported, self.turn.status = True, status
+
+    def take_line(self) -> None:
+        """A person said something."""
+        if self.final_granted:
+            return
+        # What was done is not all that is asked for any more, and the model begins anew.
+        self.done = self.verdict = None
+        self.turn = TurnRecord(usable=True, succeeded=True)
+        self.standalone = self.bad_replies = self.failed_turns = 0
+
+    def take_candidate(self, *, usable: bool) -> None:
+        """A whole answer was tried."""
+        self.turn.usable = self.turn.succeeded = True  # other answers may well be better
+        self.succeeded = self.succeeded or usable
+
+    def take_plan(self) -> None:
+        """The plan was written."""
+        self.plan_written = self.succeeded = self.turn.is_real = True
+        self.standalone = 0
+
+    def take_signal(self, note: Note) -> None:
+        """The model said that the stage is done; or, in a final turn, although a check fails."""
+        if note.accepted:
+            self.done = note
+        else:
+            self.conclusion, self.refusal = note, self._say_refusal()
+
+    def take_refusal(self, refusal: Refusal, clause: str) -> None:
+        """A check refused the signal."""
+        self.refused_by[refusal.check] += 1
+        self.refused_last = refusal
+        self.verdict, self.done = Fail(refusal.check, refusal.reason, clause), None
+
+    def take_compaction(self, *, for_room: bool) -> None:
+        """What the model sees was cut down."""
+        self.compactions += for_room
+        self.overflow = False
+        self.memory.forget()  # what was cut from view may be asked for again
 
     def _say_refusal(self) -> str:
         """Why what the model said in its final turn is not accepted; empty if no check refused it."""
@@ -298,70 +300,57 @@ class StageState:
             return ""
         return self.verdict.clause or f"the check {self.verdict.kind} failed"
 
-    def _count_call(self, body: ev.ToolFinished) -> None:
-        talk = body.name in SIGNALS or body.category == "reasoning"
-        self.called[body.name] += body.error not in UNUSABLE
+    def take_call(self, call: "ToolFinished") -> None:
+        """A call was answered."""
+        talk = call.name in SIGNALS or call.category == "reasoning"
+        self.called[call.name] += call.error not in UNUSABLE
         turn = self.turn
-        turn.usable = turn.usable or (body.error not in UNUSABLE and not talk)
-        turn.faulty = turn.faulty or not body.ok
-        turn.talked = turn.talked or (body.ok and (talk or body.name == PLAN_TOOL))
-        if body.name == PLAN_TOOL:
+        turn.usable = turn.usable or (call.error not in UNUSABLE and not talk)
+        turn.faulty = turn.faulty or not call.ok
+        turn.talked = turn.talked or (call.ok and (talk or call.name == PLAN_TOOL))
+        if call.name == PLAN_TOOL:
             self.memory.note_thought()
-        if body.error == "not_done" and isinstance(self.verdict, Fail):
+        if call.error == "not_done" and isinstance(self.verdict, Fail):
             said_done = self.refused_last.said_done if self.refused_last else ""
             self.faults[f"not_done {said_done}".rstrip()] += 1
-        elif body.error in UNUSABLE:
-            self.faults[body.error] += 1
-        elif not body.ok:
+        elif call.error in UNUSABLE:
+            self.faults[call.error] += 1
+        elif not call.ok:
             self.faults["failed"] += 1
-        if body.ok and body.name not in SIGNALS:
-            self.calls[body.name] += 1
-        self.files_read.update(dict.fromkeys(body.read))
-        self.files_changed.update(dict.fromkeys(body.changed))
-        if body.name in (DONE_TOOL, COMPLETE_TOOL) and not body.ok:
+        if call.ok and call.name not in SIGNALS:
+            self.calls[call.name] += 1
+        self.files_read.update(dict.fromkeys(call.read))
+        self.files_changed.update(dict.fromkeys(call.changed))
+        if call.name in (DONE_TOOL, COMPLETE_TOOL) and not call.ok:
             turn.refused = True
-        if body.category in REAL or body.name in DEEDS:
+        if call.category in REAL or call.name in DEEDS:
             turn.is_real = True
-            if body.ok:
+            if call.ok:
                 self.standalone = 0
                 turn.succeeded = self.succeeded = True
-        progress = body.ok and body.call in self.effective
-        if body.ok and (progress or body.category == "run" or body.name == MEMORY_TOOL):
-            self.holding = {key: call for key, call in self.holding.items() if key == body.key}
-        if body.ok and body.key:
-            self.holding.setdefault(body.key, body.call)
-        if body.key:
-            refused = body.error == "repeated"
-            self.effective.discard(body.call)
+        progress = call.ok and call.call in self.effective
+        if call.ok and (progress or call.category == "run" or call.name == MEMORY_TOOL):
+            self.holding = {key: first for key, first in self.holding.items() if key == call.key}
+        if call.ok and call.key:
+            self.holding.setdefault(call.key, call.call)
+        if call.key:
+            self.effective.discard(call.call)
             self.memory.take(
-                body.key,
-                body.name,
-                body.category,
-                body.result,
-                ok=body.ok,
+                call.key,
+                call.name,
+                call.category,
+                call.result,
+                ok=call.ok,
                 progress=progress,
-                refused=refused,
+                refused=call.error == "repeated",
             )
             if progress:
                 self.nudged.clear()
 
 
-def is_announced_end(body: ev.StageEnded, attempt: StageState | None) -> bool:
+def is_announced_end(reason: str, attempt: StageState | None) -> bool:
     """Whether people are told that a stage ended. They hear of the end of the task anyway."""
-    return attempt.is_announced if attempt else body.reason != CONCLUDED
-
-
-def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:
-    """What a reported status comes to: `completed` takes three confirmations, `stuck` two.
-
-    `refused`: the same reply said that the stage is done, and the runtime answered what is missing. Then the
-    stage is not complete, and the model keeps its tools to finish it.
-    """
-    if given is None or given.need_to_run_more_tools:
-        return ""
-    if not given.ready_for_final_report:
-        return "stuck"
-    return "completed" if given.status == "completed" and not refused else ""
+    return attempt.is_announced if attempt else reason != CONCLUDED
 
 
 _FAULTS = {

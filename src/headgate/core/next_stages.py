@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 
 from headgate.core.attempt import CONCLUDED, StageState
 from headgate.core.conditions import CODE, Situation, holds, read_ending
-from headgate.core.events import Note, StageEnded, StageSkipped
 from headgate.core.flow import REST, Ending, Stage
 from headgate.core.flow_check import awaited_by
 from headgate.core.needs import (
@@ -23,6 +22,8 @@ from headgate.core.needs import (
     ready_stages,
     skips_with,
 )
+from headgate.core.notes import Note
+from headgate.core.stage_events import StageEnded, StageSkipped
 from headgate.core.tree import TreeState, join_path, split_path, stage_ids
 
 Role = Literal[

@@ -1,10 +1,13 @@
 """What a person says to a task that waits or runs: lines, each with its number."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
+from headgate.core.event import Body, Line, Moment, Slice
 from headgate.core.messages import clean_text
-from headgate.core.text import cut_text, share_out
+from headgate.core.state import State
+from headgate.core.text import cut_text, share_out, shorten
 from headgate.errors import ConfigError
 
 LINE_CHARS = 20_000
@@ -13,7 +16,7 @@ MOST_WAITING = 50
 """Lines that wait for one task: whoever says more says it to nobody."""
 
 
-class Line(NamedTuple):
+class SaidLine(NamedTuple):
     """Something that was said to a task. A later line has a higher number."""
 
     number: int
@@ -39,3 +42,47 @@ def render_lines(lines: Sequence[str], room: int) -> str:
     """Lines as a list, in about so many characters: short ones whole, long ones cut alike."""
     limit = max(share_out([len(line) for line in lines], room), 1)
     return "\n".join(f"- {cut_text(line, limit)}" for line in lines)
+
+
+@dataclass
+class Person(Slice):
+    """What a person has said to the task since it was submitted."""
+
+    said: dict[int, str] = field(default_factory=dict)
+    """By the number of the line."""
+    unread: tuple[str, ...] = ()
+    """What was said too late to be read."""
+
+
+LINE_SHOWN = 300
+"""What is shown of a line."""
+
+
+class PersonSpoke(Body):
+    """A person said something to the task. Every conversation of it is told, from its next turn on."""
+
+    kind: ClassVar[str] = "person_spoke"
+    text: str
+    number: int
+    """Later lines have higher numbers. It is the line's place among all that was said in the repository."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Person].said[self.number] = self.text
+        if attempt := state.nodes.get(now.path):
+            attempt.take_line()
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"You: {shorten(' '.join(self.text.split()), LINE_SHOWN)}")
+
+
+class StopAsked(Body):
+    """A person asked for the task to be concluded with what there is."""
+
+    kind: ClassVar[str] = "stop_asked"
+
+    def apply(self, state: State, now: Moment) -> None:
+        if attempt := state.nodes.get(now.path):
+            attempt.stopped = True
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line("Asked to conclude")

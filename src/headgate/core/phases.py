@@ -7,13 +7,19 @@ from zero, so that they do not at once undo what it said.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from headgate.core.event import Body, Moment, Slice, follows
+from headgate.core.plan_events import PlanWritten
 from headgate.core.settings import Settings
+from headgate.core.spending import Spending
+from headgate.core.stage_events import StageStarted
+from headgate.core.state import State
 from headgate.core.text import nearest
+from headgate.core.turn_events import ToolFinished
 from headgate.patterns import regex
 
 CONTEXT, PLAN, IMPLEMENT = "context", "plan", "implement"
@@ -221,3 +227,58 @@ def read_answer(control: PhaseControl, text: str) -> str | None:
 def phase_line(before: str, phase: str, by: Mover, reason: str) -> str:
     """A change of phase as people read it: `phase: context -> plan (rules: 1 file was read)`."""
     return f"phase: {before} -> {phase} ({by}: {reason})"
+
+
+# What events do to the phase of the work, or to what its rules count.
+
+
+@dataclass
+class Phases(Slice):
+    """How far the work has come, as phase control sees it."""
+
+    now: PhaseState = field(default_factory=PhaseState)
+
+
+class PhaseProbed(Spending):
+    """A classifier was asked which phase the work is in. Its tokens count, also when its answer does not."""
+
+    kind: ClassVar[str] = "phase_probed"
+    answer: str = ""
+    fault: str = ""
+    """Why there is no answer: `unavailable`, `refused`, `invalid`, `overflow`, `timeout`, `unreadable`."""
+    detail: str = ""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state.accounts.take(now.path, self)
+        phases = state[Phases]
+        phases.now = phases.now.hear(answered=not self.fault)
+
+
+class PhaseChanged(Body):
+    """Another hint goes to the model from here on. Nothing else depends on it."""
+
+    kind: ClassVar[str] = "phase_changed"
+    before: str
+    phase: str
+    by: Mover
+    reason: str
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Phases].now = state[Phases].now.move(self.phase, self.by)
+
+
+@follows(ToolFinished)
+def _count_call(state: State, body: ToolFinished, now: Moment) -> None:
+    if body.ok:
+        state[Phases].now = state[Phases].now.count(Signals(body.read, body.changed))
+
+
+@follows(PlanWritten)
+def _count_plan(state: State, body: PlanWritten, now: Moment) -> None:
+    state[Phases].now = state[Phases].now.count(Signals(plan_written=True))
+
+
+@follows(StageStarted)
+def _begin_stage(state: State, body: StageStarted, now: Moment) -> None:
+    if body.title:
+        state[Phases].now = state[Phases].now.hear(answered=True)

@@ -5,16 +5,19 @@ Both are folds: they follow from the events, and the model has no say in them. I
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
-from headgate.core.events import PlanItem, Status
+from headgate.core.event import Body, Line, Moment, follows
+from headgate.core.executed import Executions
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
-from headgate.core.plan_and_notes import list_names, render_notes
+from headgate.core.notes import list_names, render_notes
+from headgate.core.plan import Plan, PlanItem, Status
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.rules import Fail
 from headgate.core.state import State
 from headgate.core.text import cut_text, quote_lines, share_out, shorten
-from headgate.core.tree import place_of, split_path
+from headgate.core.tree import join_path, place_of, split_path
+from headgate.core.turn_events import Calls, ToolFinished
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
@@ -22,6 +25,55 @@ _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 NOT_VERIFIED = "nothing_to_verify"
 """Why a stage of the kind `verify` ran nothing."""
 StepStatus = Literal["pending", "running", "completed", "exhausted", "skipped", "failed"]
+
+
+class RecipeStarted(Body):
+    """A planner had a recipe carried out."""
+
+    kind: ClassVar[str] = "recipe_started"
+    number: int
+    task_type: str
+    goals: tuple[str, ...]
+    round: int = 1
+    """How often it had it with these goals: steps that completed before do not run again."""
+    tree: str = ""
+    """The tree at its start."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        made = Execution(self.number, self.task_type, self.goals)
+        state.tree.rounds[join_path(place_of(now.path), made.id)] = self.round
+        state[Executions].begin(self)
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        again = f" (again, {self.round})" if self.round > 1 else ""
+        return Line(f"Execution {self.number}{again}: {state[Executions].all[self.number - 1].title}")
+
+
+class RecipeEnded(Body):
+    """A recipe ended, and its results are about to go back to the planner."""
+
+    kind: ClassVar[str] = "recipe_ended"
+    number: int
+    round: int = 1
+    completed: bool
+    changed: bool
+    """The task's files differ from what they were at its start."""
+    acts: bool = True
+    """A step began in which files could have been changed."""
+    reason: str = ""
+    """Why it was handed back, if it was not completed."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Executions].end(self)
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Execution {self.number}: {say_execution(state, self.number)}")
+
+
+@follows(ToolFinished)
+def _take_call(state: State, body: ToolFinished, now: Moment) -> None:
+    if begun := state[Calls].answered:
+        state[Executions].work.take(begun, ok=body.ok)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +139,8 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
     if len(done) < len(ids) and is_spent(state, recipe, execution):
         spent = f"{recipe.max_steps} steps were taken, which is the limit"
         reason = f"{reason.rstrip('.')}; {spent}" if reason else spent
-    ended_as = state.executed.ended.get(execution.number)
-    running = execution.number == state.executed.running and state.status == "RUNNING"
+    ended_as = state[Executions].ended.get(execution.number)
+    running = execution.number == state[Executions].running and state.status == "RUNNING"
     return TaskProgress(
         task_type=recipe.name,
         current_step=ended + 1,
@@ -163,13 +215,13 @@ def _why(state: State, name: str) -> str:
 def executed_recipes(state: State) -> list[tuple[Execution, TaskProgress]]:
     """Everything that a planner had executed, with how far it has come: what all who are told are told."""
     recipes = state.flow.recipes if state.flow else {}
-    known = [one for one in state.executed.all if one.task_type in recipes]
+    known = [one for one in state[Executions].all if one.task_type in recipes]
     return [(one, task_progress(state, recipes[one.task_type], one)) for one in known]
 
 
 def plan_items(state: State) -> tuple[PlanItem, ...]:
     """The plan as it stands: what the model wrote as one, and what a planner had executed."""
-    return (*state.plan, *(_item(one, progress) for one, progress in executed_recipes(state)))
+    return (*state[Plan].items, *(_item(one, progress) for one, progress in executed_recipes(state)))
 
 
 def _item(execution: Execution, progress: TaskProgress) -> PlanItem:
@@ -194,7 +246,7 @@ def _say_why(progress: TaskProgress) -> str:
 def plan_lines(state: State) -> tuple[str, ...]:
     """The same, a line each."""
     executed = (f"{one.title} - {_say_how(progress)}" for one, progress in executed_recipes(state))
-    return (*(item.description for item in state.plan), *executed)
+    return (*(item.description for item in state[Plan].items), *executed)
 
 
 def say_execution(state: State, number: int) -> str:
@@ -260,7 +312,7 @@ def render_context(
         ("Gathered context", [*told, noted]),
         ("Plan", [_plan(one, progress, bool(in_step)) for one, progress in known]),
         ("Tool results", [_results(one, progress, called or {}) for one, progress in known]),
-        ("State", [_state(progress) for one, progress in known if one.number == state.executed.last]),
+        ("State", [_state(progress) for one, progress in known if one.number == state[Executions].last]),
     ]
     head = f"# Context of task {state.task}".rstrip()
     titles = [f"## {number}. {title}\n\n" for number, (title, _) in enumerate(sections)]

@@ -1,13 +1,17 @@
 """The report of a task, and the page that holds it."""
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from typing import Any, Literal
 
 from headgate.control_characters import escape_controls
-from headgate.core import events as ev
+from headgate.core.conclusion import Conclusion
+from headgate.core.event import Body, Event
 from headgate.core.knobs import MEMORY_TOOL
+from headgate.core.person import Person
+from headgate.core.plan import Plan
 from headgate.core.progress import plan_lines
+from headgate.core.research import Sources
+from headgate.core.rewrites import Proposed, Rewrites
 from headgate.core.settings import OWN_FOLDER, Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
@@ -20,7 +24,10 @@ from headgate.core.summary import (
     say_final_turns,
 )
 from headgate.core.task import Constraints, TaskState, parse_task_text
+from headgate.core.task_events import BUBBLEWRAP, Mishaps, TaskEnded, TaskReport, TaskReportInvalid, Workplace
 from headgate.core.text import quote_lines, shorten
+from headgate.core.turn_events import Calls
+from headgate.core.verification import VerifyRuns
 
 # Whether a task's report is one: what scripts rely on is there, has its type, and adds up.
 
@@ -208,11 +215,11 @@ class Report(Data):
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
     status = _STATUS.get(state.status, "failed")
-    merge = state.merge_verified
+    merge = state[Rewrites].merge_verified
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     shown = [entered.stage for entered in state.nodes.values() if entered.is_announced]
     last_stage = shown[-1] if shown else ""
-    failure = state.last_failure if state.reason in ("verify_loops", "no_progress") else ""
+    failure = state[VerifyRuns].last_failure if state.reason in ("verify_loops", "no_progress") else ""
     error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
     usage = state.accounts.lines
     return Report(
@@ -226,57 +233,62 @@ def build_report(state: State) -> Report:
         summary=_summary(state) if told else "",
         model_says=last_summary(state) if told else "",
         model_says_accepted=last_note(state).accepted,
-        answer=state.answer if state.status == "SUCCESS" and not state.files_changed else "",
+        answer=state[Conclusion].answer if state.status == "SUCCESS" and not state.files_changed else "",
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
         model=state.model,
         package=package_of(state.config),
-        sandbox=state.sandbox if state.sandbox in ("", ev.BUBBLEWRAP) else f"none: {state.sandbox}",
-        attempts=state.verifications or state.tree.attempts_at(last_stage),
-        verify_loops=state.verify_loops,
-        red_before=tuple(state.runs.red) if told else (),
-        replans=state.replans,
+        sandbox=state[Workplace].sandbox
+        if state[Workplace].sandbox in ("", BUBBLEWRAP)
+        else f"none: {state[Workplace].sandbox}",
+        attempts=state[VerifyRuns].count or state.tree.attempts_at(last_stage),
+        verify_loops=state[VerifyRuns].loops,
+        red_before=tuple(state[VerifyRuns].red) if told else (),
+        replans=state[Plan].replans,
         replan_max=state.flow.replan_max if state.flow else 0,
-        final_turns=tuple(state.final_turns),
+        final_turns=tuple(state[Conclusion].final_turns),
         warnings=all_warnings(state) if told else (),
-        hypotheses=state.hypotheses if told else "",
-        traceback=state.traceback,
+        hypotheses=state[Conclusion].hypotheses if told else "",
+        traceback=state[Mishaps].traceback,
         failures=tuple(
-            FailureReport.model_validate(one, from_attributes=True) for one in state.failures if told
+            FailureReport.model_validate(one, from_attributes=True)
+            for one in state[VerifyRuns].failures
+            if told
         ),
-        run_ids=state.runs.ended_of(state.run_ids),
+        run_ids=state[VerifyRuns].whole_runs,
         files_changed=tuple(state.files_changed),
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
-        left_behind=tuple(state.left_behind),
+        left_behind=tuple(state[VerifyRuns].left_behind),
         shared=state.ended.shared if state.ended else (),
-        worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state.has_worktree else "",
-        branch=f"headgate/{state.task}" if state.has_worktree else "",
-        commit=state.commit,
-        merged=state.merged,
+        worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state[Workplace].has_worktree else "",
+        branch=f"headgate/{state.task}" if state[Workplace].has_worktree else "",
+        commit=state[Workplace].commit,
+        merged=state[Rewrites].merged,
         merge_verified=merge.passed if merge else None,
         merge_reason=merge.reason if merge else "",
         merge_run=merge.run_id if merge else "",
-        undone=state.undone,
-        discarded=bool(state.base and state.files_changed) and not (state.has_worktree or state.merged),
-        diffstat=state.diffstat,
-        conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
+        undone=state[Rewrites].undone,
+        discarded=bool(state[Workplace].base and state.files_changed)
+        and not (state[Workplace].has_worktree or state[Rewrites].merged),
+        diffstat=state.ended.diffstat if state.ended else (),
+        conflicts=state[Proposed].conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
-        sources=tuple(state.sources) if told else (),
-        unread=state.unread,
-        memories_saved=state.tool_calls[MEMORY_TOOL] - state.tool_errors[MEMORY_TOOL],
+        sources=tuple(state[Sources].pages) if told else (),
+        unread=state[Person].unread,
+        memories_saved=state[Calls].made[MEMORY_TOOL] - state[Calls].failed[MEMORY_TOOL],
         plan_steps=tuple(shorten(line, STEP_CHARS) for line in plan_lines(state) if told),
-        tool_calls_total=state.tool_calls.total(),
-        tool_errors_total=state.tool_errors.total(),
-        tool_call_counts=dict(state.tool_calls),
-        tool_error_counts=dict(state.tool_errors),
-        analysis_retries=state.retries_before_write,
-        feedback_counts=dict(state.feedback),
-        requests=state.requests,
-        prompt_tokens=state.usage.prompt,
-        cached_tokens=state.usage.cached,
-        completion_tokens=state.usage.completion,
+        tool_calls_total=state[Calls].made.total(),
+        tool_errors_total=state[Calls].failed.total(),
+        tool_call_counts=dict(state[Calls].made),
+        tool_error_counts=dict(state[Calls].failed),
+        analysis_retries=state.tree.retries_before_write,
+        feedback_counts=dict(state[Calls].corrections),
+        requests=state.accounts.requests,
+        prompt_tokens=state.accounts.usage.prompt,
+        cached_tokens=state.accounts.usage.cached,
+        completion_tokens=state.accounts.usage.completion,
         seconds=round(state.seconds, 3),
         cost=round(sum(line.cost or 0.0 for line in usage), 6),
         usage=usage,
@@ -298,23 +310,22 @@ def try_line(number: int, reason: str | None, final_turns: Iterable[str] = ()) -
     return f"Failed Try{number}: {said[:LINE_CHARS].rstrip()}{f' [final turn: {forced}]' if forced else ''}"
 
 
-def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.Body]:
+def report_events(state: State, ended: TaskEnded, at: float) -> list[Body]:
     """What the log is told about a task that is about to end so: its report, and whether that is one."""
-    after = copy(state)
-    after.apply(ev.Event(state.last_seq, state.task, "", 0, at, ended))
+    after = state.after(Event(state.last_seq, state.task, "", 0, at, ended))
     report = build_report(after).model_dump(mode="json")
     kept = {name: report[name] for name in REQUIRED}
     if report["error"] is not None:
         kept["error"] = report["error"]
-    bodies: list[ev.Body] = [ev.TaskReport(report=kept)]
+    bodies: list[Body] = [TaskReport(report=kept)]
     if codes := report_problems(report):
-        bodies.append(ev.TaskReportInvalid(codes=codes))
+        bodies.append(TaskReportInvalid(codes=codes))
     return bodies
 
 
 def _summary(state: State) -> str:
-    if state.status == "PROPOSED" and state.proposal.refusal:
-        return f"Not applied; nothing was changed: {state.proposal.refusal}\n{state.summary}"
+    if state.status == "PROPOSED" and state[Proposed].refusal:
+        return f"Not applied; nothing was changed: {state[Proposed].refusal}\n{state.summary}"
     return state.summary
 
 
@@ -410,7 +421,7 @@ def _verification(report: Report, state: State) -> list[str]:
     steps = [
         f"- {step.name}: {'passed' if step.passed else 'failed, as it did before this task,'}"
         f" in {step.seconds:.1f} s"
-        for step in state.last_steps
+        for step in state[VerifyRuns].last_steps
     ]
     run_id = report.run_ids[-1]
     return [f"By {run_id} (`.headgate/runs/{run_id}/`):", "", *steps]

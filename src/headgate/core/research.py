@@ -3,13 +3,16 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import Field
 
+from headgate.core.event import Moment, Slice, follows
 from headgate.core.settings import Settings
+from headgate.core.state import State
 from headgate.core.text import share_out
+from headgate.core.turn_events import ToolFinished
 from headgate.patterns import regex
 
 TITLE_CHARS, LINE_CHARS = 200, 200
@@ -150,3 +153,16 @@ def _visible(char: str) -> str:
             return char if char in _JOINERS else ""
         case _:
             return char
+
+
+@dataclass
+class Sources(Slice):
+    """What research has returned."""
+
+    pages: dict[str, None] = field(default_factory=dict)
+    """Pages of the web, a line each."""
+
+
+@follows(ToolFinished)
+def _take_pages(state: State, body: ToolFinished, now: Moment) -> None:
+    state[Sources].pages.update(dict.fromkeys(body.sources))

@@ -2,10 +2,42 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from headgate.core import events as ev
+from headgate.core.event import Body
 from headgate.core.messages import Usage
-from headgate.core.settings import Data
+from headgate.core.settings import Data, ModelSettings
+from headgate.core.tree import stage_ids
+
+
+class Spending(Body):
+    """What an event says of the requests that it tells of: who was asked, and what that took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+    """By the model's price."""
+    model: str = ""
+    """Who was asked, such as `openai/qwen3-coder`. Logs of earlier versions do not tell."""
+    priced: bool = False
+    """Whether the model has a price. Without one, `cost` says nothing."""
+    estimated: bool = False
+    """Whether some of the tokens were estimated, because the server did not count them."""
+
+
+def spent(usage: Usage, asked: ModelSettings, *, estimated: bool = False) -> dict[str, Any]:
+    """What requests took, as the fields of an event."""
+    price = asked.known_price
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "cached_tokens": usage.cached,
+        "cost": price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
+        "model": asked.model,
+        "priced": price is not None,
+        "estimated": estimated,
+    }
 
 
 @dataclass(slots=True)
@@ -45,17 +77,27 @@ class UsageLine(Data):
 class Accounts:
     """Adds up what the events of a task say. One event costs the same however many came before."""
 
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+    requests: int = 0
+    """What the model was asked, classifiers and last words included."""
+    replies: int = 0
+    """What it answered in stages."""
     estimated: bool = False
     """Whether some of the tokens were estimated."""
     _lines: dict[tuple[str, str], _Spent] = field(default_factory=dict)
 
-    def take(self, stage: str, body: ev.Spending, requests: int) -> None:
-        """Adds what an event of a stage says."""
+    def take(self, path: str, body: Spending, requests: int = 1) -> None:
+        """Adds what an event with this path says."""
+        spent = Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+        self.requests += requests
+        self.cost += body.cost
+        self.usage += spent
         if not requests:
             return
-        line = self._lines.setdefault((stage, body.model), _Spent())
+        line = self._lines.setdefault((stage_ids(path)[-1] if path else "", body.model), _Spent())
         line.requests += requests
-        line.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+        line.usage += spent
         line.cost += body.cost
         # What a log of an earlier version says of a price is that something was to be paid.
         line.priced = line.priced or body.priced or body.cost > 0

@@ -2,18 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from headgate.core.answers import AnswersTried, CandidateTried
 from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
-from headgate.core.events import CandidateTried, Note
+from headgate.core.conclusion import Conclusion
 from headgate.core.flow import PLANNER
-from headgate.core.milestones import say_reason
+from headgate.core.notes import Note
+from headgate.core.plan import Plan
 from headgate.core.progress import given_up_recipes, left_out_steps
+from headgate.core.reasons import say_reason
+from headgate.core.research import Sources
+from headgate.core.reviews import DiffFindings
 from headgate.core.state import State
 from headgate.core.task import TaskState
+from headgate.core.task_events import Mishaps, Workplace
 from headgate.core.text import shorten, times
 from headgate.core.tree import place_of
+from headgate.core.turn_events import Calls, Servers
+from headgate.core.verification import VerifyRuns
 from headgate.patterns import regex
 
 SUMMARY_CHARS = 300
@@ -50,7 +58,7 @@ def write_summary(
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
-    answered = ending == "SUCCESS" and not files and bool(state.answer)
+    answered = ending == "SUCCESS" and not files and bool(state[Conclusion].answer)
     said = "" if answered else last_summary(state)  # the answer is shown separately
     headline = (
         _success(state, bool(files), answered)
@@ -58,19 +66,21 @@ def write_summary(
         else _headline(state, ending, reason, detail)
     )
     lines = [headline]
-    mute = state.feedback["text_only"] + state.feedback["bad_reply"]
-    if ending == "STUCK" and not state.tool_calls and mute > 1:
+    mute = state[Calls].corrections["text_only"] + state[Calls].corrections["bad_reply"]
+    if ending == "STUCK" and not state[Calls].made and mute > 1:
         lines.append(
             "None of the model's tool calls could be run: headgate doctor shows how it can call tools."
         )
-    leading = [warning for warning in map(state.review.warning, state.review.leading) if warning]
+    leading = [
+        warning for warning in map(state[DiffFindings].warning, state[DiffFindings].leading) if warning
+    ]
     lines += [f"Warning: {warning}." for warning in leading]
     if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"{_say_source(state, headline)}: {shorten(said, SUMMARY_CHARS)}")
-        if claims_passing(said) and not state.passing_run:
+        if claims_passing(said) and not state[VerifyRuns].passing_run:
             lines.append(
-                f"{state.asked_pass} passed when the model asked for it; the final result is not verified."
-                if state.asked_pass
+                f"{asked} passed when the model asked for it; the final result is not verified."
+                if (asked := state[VerifyRuns].asked_pass)
                 else "No verification run has passed: only the model claims that the tests pass."
             )
     if ending not in ("SUCCESS", "PROPOSED"):
@@ -99,7 +109,7 @@ def write_summary(
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)
     lines += [f"Warning: {warning}." for warning in all_warnings(state) if warning not in leading]
-    ended_runs = state.runs.ended_of(state.run_ids)
+    ended_runs = state[VerifyRuns].whole_runs
     if ended_runs and ending != "SUCCESS":
         lines += _list_runs(ended_runs)
     return "\n".join(lines)
@@ -116,7 +126,7 @@ def say_failures(sentences: Sequence[str], told: str) -> list[str]:
 
 def left_by_verification(state: State) -> list[str]:
     """The new files that verification runs made, without caches."""
-    return [path for path in state.left_behind if not _CACHE.search(path)]
+    return [path for path in state[VerifyRuns].left_behind if not _CACHE.search(path)]
 
 
 def say_merged(verified: bool | None, reason: str) -> str:
@@ -143,15 +153,27 @@ def say_unread(lines: Sequence[str]) -> str:
 
 def _fails_as_before(state: State) -> bool:
     """Whether all that fails in the latest verification failed before the task as well."""
-    last, red = state.failures[-1] if state.failures else None, state.runs.still_red
+    last, red = (
+        state[VerifyRuns].failures[-1] if state[VerifyRuns].failures else None,
+        state[VerifyRuns].still_red,
+    )
     return bool(last and red and set(last.failing) <= red)
 
 
 def all_warnings(state: State) -> tuple[str, ...]:
     """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
-    problems = boundary_problems(state.unenforced, state.unmatched)
+    problems = boundary_problems(state[Workplace].unenforced, state[Workplace].unmatched)
     given_up = (*given_up_recipes(state), *left_out_steps(state))
-    return (*(problem.removesuffix(".") for problem in problems), *state.warnings, *given_up)
+    return (*(problem.removesuffix(".") for problem in problems), *_found(state), *given_up)
+
+
+def _found(state: State) -> Iterator[str]:
+    """Findings about the diff that were left as they were, what was red before, what a command has destroyed,
+    a cut prompt."""
+    yield from state[DiffFindings].warnings()
+    yield from state[VerifyRuns].warnings()
+    yield from dict.fromkeys(filter(None, state[Mishaps].losses))
+    yield from state[Servers].warnings()
 
 
 def _list_runs(run_ids: Sequence[str]) -> list[str]:
@@ -162,17 +184,18 @@ def _list_runs(run_ids: Sequence[str]) -> list[str]:
 
 def _answers(state: State) -> list[str]:
     """What came of the whole answers that were asked for."""
-    if not state.answers.tried:
+    if not state[AnswersTried].tried:
         return []
-    answers = [tried for tried in state.answers.tried if tried.origin == "model"]
+    answers = [tried for tried in state[AnswersTried].tried if tried.origin == "model"]
     counts = Counter(tried.verdict for tried in answers)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     passed = next((tried.place for tried in answers if tried.verdict == "passed"), "")
     kept = f"the one for {passed} was kept" if passed else "none was kept"
-    mutated = [tried for tried in state.answers.tried if tried.origin == "mutation"]
+    mutated = [tried for tried in state[AnswersTried].tried if tried.origin == "mutation"]
     told_lines = [f"Answers tried: {len(answers)} ({told}); {kept}."] if answers else []
     told_lines += [f"{_mutation(tried)}." for tried in mutated]
-    failing = state.answers.opening.failing if state.answers.opening else ()
+    opening = state[AnswersTried].opening
+    failing = opening.failing if opening else ()
     more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
     began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
     return [*began, *told_lines]
@@ -186,13 +209,17 @@ def _mutation(tried: CandidateTried) -> str:
 
 def _sources(state: State) -> list[str]:
     """What research returned. What the model makes of it, nobody has checked."""
-    if not state.tool_calls["research"]:
+    if not state[Calls].made["research"]:
         return []
-    if not state.sources:
+    if not state[Sources].pages:
         return ["Research returned no source."]
-    first = list(state.sources)[:MOST_SOURCES]
-    more = f" and {len(state.sources) - len(first)} more" if len(state.sources) > len(first) else ""
-    count = "1 source" if len(state.sources) == 1 else f"{len(state.sources)} sources"
+    first = list(state[Sources].pages)[:MOST_SOURCES]
+    more = (
+        f" and {len(state[Sources].pages) - len(first)} more"
+        if len(state[Sources].pages) > len(first)
+        else ""
+    )
+    count = "1 source" if len(state[Sources].pages) == 1 else f"{len(state[Sources].pages)} sources"
     return [f"Research returned {count}, not checked: {', '.join(first)}{more}."]
 
 
@@ -202,7 +229,7 @@ def _steps_left(state: State) -> list[str]:
         return []
     left = [
         f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
-        for item in state.plan
+        for item in state[Plan].items
         if item.status != "completed"
     ]
     return [f"Steps not done: {', '.join(left)}."] if left else []
@@ -260,7 +287,7 @@ def _say_source(state: State, headline: str) -> str:
 
 def say_final_turns(state: State) -> str:
     """Why the model was made to conclude, in words and by slug, each reason once; empty if it was not."""
-    counts = Counter(state.final_turns)
+    counts = Counter(state[Conclusion].final_turns)
     return ", ".join(
         f"{say_reason(slug)} ({slug}{f', {times(count)}' if count > 1 else ''})"
         for slug, count in counts.items()
@@ -270,8 +297,8 @@ def say_final_turns(state: State) -> str:
 def _success(state: State, changed: bool, answered: bool) -> str:
     """The first line of a success: whether anything was changed, and verified."""
     unchanged = [] if changed else [UNCHANGED]
-    if state.passing_run:
-        return " ".join([*unchanged, f"Verified by {state.passing_run}."])
+    if state[VerifyRuns].passing_run:
+        return " ".join([*unchanged, f"Verified by {state[VerifyRuns].passing_run}."])
     verifies = state.flow is None or state.flow.verifies
     if answered and (not verifies or state.config.get("verification", {}).get("steps")):
         return "Answered."
@@ -284,7 +311,8 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
     clause = detail.rstrip(".")
     match ending:
         case "STUCK" if reason == "verify_loops":
-            return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
+            runs = state[VerifyRuns]
+            return f"Verification failed {times(runs.loops)}; the last failure: {runs.last_failure}"
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK" if reason == "user_stop":

@@ -198,3 +198,18 @@ def _quote(byte: int) -> str:
 def _unquote(match: re.Match[bytes]) -> bytes:
     code = match[1]
     return bytes([int(code, 8)]) if len(code) == 3 else _UNESCAPES.get(code, match[0])
+
+
+def count(number: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def first_clause(text: str) -> str:
+    """The beginning of a sentence, as far as it can stand alone."""
+    return text.split("; ", maxsplit=1)[0].split(". ", maxsplit=1)[0].rstrip(".")[:160]
+
+
+def shorten_words(text: str) -> str:
+    """The beginning of what somebody wrote, in one line."""
+    return " ".join(text.split())[:120]

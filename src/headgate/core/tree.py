@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headgate.core import events as ev
 from headgate.core.attempt import StageState
 from headgate.core.flow import REST, Ending, Stage
 
@@ -39,30 +38,30 @@ class TreeState:
     """Why stages of a group do not run: by the path of its round, then by stage id."""
     replanned: dict[str, str] = field(default_factory=dict)
     """Rounds, by path, in which the plan is rewritten, each with the step that failed, if that is why."""
+    idle_attempts: int = 0
+    """Attempts at stages in a row, the latest that ended included, in which no call succeeded."""
+    retries_before_write: int = 0
+    """Stages attempted again before the first write."""
 
-    def enter(self, path: str, body: ev.StageStarted, at: float) -> StageState:
+    def enter(self, entered: StageState) -> None:
         """Adds an attempt."""
+        path = entered.path
         place = place_of(path)
         before = self.places.setdefault(place, [])
         self.retries.pop(place, None)
         self.retry_at.pop(place, None)
-        entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
-        entered.kind, entered.reason = body.stage_kind, body.reason
-        entered.started_at = entered.last_at = at
-        entered.equip(body.tools)
-        if before and body.reason == "retry":
+        if before and entered.reason == "retry":
             # The conversation goes on, so what was read and called in it still counts.
             last = before[-1]
             entered.tries, entered.plan_written = last.tries + 1, last.plan_written
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             entered.files_changed = dict(last.files_changed)
         else:
-            self.began_at[place] = at
-        self._reopen(path, body.stage)
+            self.began_at[place] = entered.started_at
+        self._reopen(path, entered.stage)
         self.nodes[path] = entered
         before.append(entered)
-        self.attempts.setdefault(body.stage, []).append(entered)
-        return entered
+        self.attempts.setdefault(entered.stage, []).append(entered)
 
     def pause(self, seconds: float) -> None:
         """Notes that nobody worked on the task for so long."""
@@ -72,17 +71,17 @@ class TreeState:
         for place in self.began_at:
             self.began_at[place] += seconds
 
-    def leave(self, path: str, body: ev.StageEnded) -> None:
+    def leave(self, path: str, stage: str, ending: Ending) -> None:
         """Notes how a stage ended, unless it is to be attempted again."""
-        if body.ending == "skipped":
+        if ending == "skipped":
             self.retries.pop(place_of(path), None)  # what was to be attempted again is not needed any more
         if place_of(path) not in self.retries:
-            self._reopen(path, body.stage)
-            self.endings[split_path(path).parent][body.stage] = body.ending
+            self._reopen(path, stage)
+            self.endings[split_path(path).parent][stage] = ending
 
-    def skip(self, path: str, body: ev.StageSkipped) -> None:
+    def skip(self, path: str, stage: str, reason: str) -> None:
         """Notes that a stage does not run, and why."""
-        self.skipped.setdefault(split_path(path).parent, {})[body.stage] = body.reason
+        self.skipped.setdefault(split_path(path).parent, {})[stage] = reason
 
     def replan(self, path: str, item: str) -> None:
         """Notes that the plan is rewritten in the round with this path. The round begins with that."""

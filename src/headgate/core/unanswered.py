@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from headgate.core import events as ev
-
 
 @dataclass(slots=True)
 class Unanswered:
@@ -21,11 +19,10 @@ class Unanswered:
     refused: bool = False
     """The server will not answer however often it is asked."""
 
-    def take(self, body: ev.ReplyFailed, at: float) -> None:
+    def take(self, detail: str, server: str, at: float, *, refused: bool) -> None:
         """Takes a request that failed."""
-        self.is_news = self.reason != body.detail
-        self.reason, self.server = body.detail, body.server
-        self.refused = body.error == "refused"
+        self.is_news = self.reason != detail
+        self.reason, self.server, self.refused = detail, server, refused
         self.since = self.since if self.count else at
         self.count += not self.refused
 

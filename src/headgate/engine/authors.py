@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from headgate.core import EditsNoticed, OthersEdits, State, parse_path, show_path
+from headgate.core import (
+    Calls,
+    EditsNoticed,
+    OthersEdits,
+    State,
+    VerifyRuns,
+    parse_path,
+    show_path,
+)
 from headgate.tree import (
     LARGE,
     NESTED,
@@ -240,8 +248,10 @@ def own_spans(noticed: Sequence[EditsNoticed], start: str, end: str) -> list[tup
 def own_tree_now(snapshots: Snapshots, state: State) -> OwnTree:
     """What a running task has changed so far. What differs while it runs a command counts as its own."""
     now = snapshots.take()
-    if state.is_verifying or any(call.category == "run" for call in state.open_calls.values()):
-        return own_tree(snapshots, state.baseline, now, state.others)
-    watch = EditWatch(snapshots, lambda: state.first_hashes, lambda: map(parse_path, state.left_behind))
-    watch.resume(state.others)
-    return own_tree(snapshots, state.baseline, now, state.others, watch.pending(now))
+    if state[VerifyRuns].is_running or any(call.category == "run" for call in state[Calls].open.values()):
+        return own_tree(snapshots, state.baseline, now, state[OthersEdits])
+    watch = EditWatch(
+        snapshots, lambda: state.first_hashes, lambda: map(parse_path, state[VerifyRuns].left_behind)
+    )
+    watch.resume(state[OthersEdits])
+    return own_tree(snapshots, state.baseline, now, state[OthersEdits], watch.pending(now))

@@ -15,8 +15,11 @@ from headgate.core import (
     Decision,
     Event,
     Flow,
+    Mishaps,
+    OthersEdits,
     PersonSpoke,
     PhaseChanged,
+    Proposed,
     RecipeEnded,
     RecipeStarted,
     Report,
@@ -27,6 +30,8 @@ from headgate.core import (
     TaskResumed,
     TaskStarted,
     TaskState,
+    VerifyRuns,
+    Workplace,
     clean_text,
     fold,
     phase_line,
@@ -122,17 +127,19 @@ class Execution:
             self.folder = self.folder.at(self.task.id)
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
         snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
-        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state.others)
+        self.tree = TaskTree(
+            snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state[OthersEdits]
+        )
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
-            self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
+            self.tree.resume(self.log.state.baseline, self.log.state[VerifyRuns].left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
-        self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
-        self._interrupted = bool(self._past) and self.log.state.proposal.step != "proposed"
+        self._proposing = self.task.dry_run and self.log.state[Proposed].trees is None
+        self._interrupted = bool(self._past) and self.log.state[Proposed].step != "proposed"
         self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
         self._own_files = OwnFiles(
             self.folder, self.store, self.lock, lambda event: self.log.record("", 0, event)
@@ -167,7 +174,9 @@ class Execution:
         self._began = self.now()
         self._work = asyncio.create_task(self._carry_out(earlier_trace))
         watch = asyncio.create_task(self._watch_control())
-        telling = asyncio.create_task(self.tree.tell(self.bus.pulse, lambda: not self.log.state.started_at))
+        telling = asyncio.create_task(
+            self.tree.tell(self.bus.pulse, lambda: not self.log.state.clock.started_at)
+        )
         stopped: asyncio.CancelledError | None = None
         while not self._work.done():
             try:
@@ -214,7 +223,7 @@ class Execution:
 
     async def _record_outcome(self, why: Decision, trace: str = "") -> Report:
         """Records how the task ended. A proposal of which nothing is written stays one in any case."""
-        step = self.log.state.proposal.step
+        step = self.log.state[Proposed].step
         unwritten = step == "applying" and await asyncio.to_thread(
             abandon_apply, self.task, self.folder, self.store, self.tree
         )
@@ -248,7 +257,7 @@ class Execution:
             self.log.record("", 0, TaskResumed(traceback=earlier_trace, restored=told))
             await self.log.commit()
         if self._attempts > MAX_CRASHES:
-            said = "" if earlier_trace or self.log.state.traceback else " Nothing shows why."
+            said = "" if earlier_trace or self.log.state[Mishaps].traceback else " Nothing shows why."
             return Decision("infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}")
         return None
 
@@ -280,7 +289,7 @@ class Execution:
                 stack.enter_context(self.bus.listening(self._log_phase))
             models, settings = await open_models(stack, resolved.models, flow, self.folder.repo, self._past)
             # A resumed task keeps what was resolved when the tree was unchanged.
-            bounds = ResolvedBoundaries(log.state.boundaries)
+            bounds = ResolvedBoundaries(log.state[Workplace].boundaries)
             if not self._past:
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
             patterns = secret_patterns(config)
@@ -380,7 +389,7 @@ class Execution:
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
         restore(job, self._past, contents)
-        if job.state.proposal.step in ("proposed", "applying"):
+        if job.state[Proposed].step in ("proposed", "applying"):
             return await apply_proposal(job, self.tree, self._past, contents)
         return None
 

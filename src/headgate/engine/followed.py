@@ -4,7 +4,19 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.core import State, Task, build_report, render_markdown, say_reason, shorten
+from headgate.core import (
+    Conclusion,
+    Person,
+    Proposed,
+    Rewrites,
+    State,
+    Task,
+    Workplace,
+    build_report,
+    render_markdown,
+    say_reason,
+    shorten,
+)
 from headgate.engine.tree import diff_of
 from headgate.errors import HeadgateError
 from headgate.log import Store, TaskRow, load_state
@@ -25,9 +37,9 @@ async def find_followed(store: Store, repo: Path, task: Task) -> Followed | None
     return Followed(
         request=row.task.request,
         ending=_say_ending(row, state),
-        answer="" if state.files_changed else state.answer,
-        said=tuple(state.said.values()),
-        unread=state.unread,
+        answer="" if state.files_changed else state[Conclusion].answer,
+        said=tuple(state[Person].said.values()),
+        unread=state[Person].unread,
         notes=tuple(state.notes.items()),
         diff=await asyncio.to_thread(_read_diff, repo, row, state) if state.files_changed else "",
         before=tuple(_requests_before(store, row.task))[::-1],
@@ -42,7 +54,7 @@ def _read_diff(repo: Path, row: TaskRow, state: State) -> str:
 
 
 def _say_ending(row: TaskRow, state: State) -> str:
-    if state.proposal.step == "proposed" and state.ended is None:
+    if state[Proposed].step == "proposed" and state.ended is None:
         return "It only proposed its diff: the working tree does not contain it."
     if state.reason == "aborted":
         return "The user discarded its proposal: the working tree does not contain it."
@@ -51,7 +63,7 @@ def _say_ending(row: TaskRow, state: State) -> str:
     left = " Its changes were left in the working tree; files may have changed since."
     if build_report(state).discarded:
         left = " The user discarded its changes: the working tree does not contain them."
-    elif state.base and not state.merged:
+    elif state[Workplace].base and not state[Rewrites].merged:
         left = " Its changes are in a worktree of its own: the working tree does not contain them."
     why = f" ({say_reason(state.reason)})"
     match row.state:

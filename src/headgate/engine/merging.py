@@ -12,8 +12,11 @@ from headgate.core import (
     FINAL_STATES,
     MergeStarted,
     MergeVerified,
+    Rewrites,
     State,
+    VerifyRuns,
     VerifyStep,
+    Workplace,
     WorktreeRemoved,
     build_report,
     clean_text,
@@ -129,7 +132,7 @@ async def discard_worktree(folder: Folder, store: Store, task_id: str, now: Cloc
     """Removes the worktree of an ended task, and its branch. ConfigError if it has none."""
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
-        if not state.has_worktree:
+        if not state[Workplace].has_worktree:
             raise ConfigError(f"Task {row.task.id} has no worktree any more: there is nothing to discard.")
         await _remove(folder, store, row.task.id, now)
 
@@ -143,7 +146,7 @@ def _check(row: TaskRow, state: State) -> None:
     name = row.task.id
     if row.undone:
         raise ConfigError(f"Task {name} is undone: headgate diff {name} | git apply restores its changes.")
-    if state.merged:
+    if state[Rewrites].merged:
         raise ConfigError(f"Task {name} is applied already: its changes are in your own tree.")
     if not state.files_changed:
         raise ConfigError(f"Task {name} changed no file: there is nothing to apply.")
@@ -194,7 +197,7 @@ def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:
     own = folder.at(name)
     if not own.tree.is_dir():
         return ""
-    if has_commits(folder, name, state.base):
+    if has_commits(folder, name, state[Workplace].base):
         return f"branch {BRANCHES}{name} has commits"
     try:
         hidden = hides_secrets(state.config.get("secret_files", ()))
@@ -203,5 +206,5 @@ def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:
             found = set(map(show_path, snapshots.changed_files(state.end_tree, snapshots.take())))
     except (HeadgateError, OSError) as error:
         return str(error)
-    missing = sorted(found - set(state.left_behind))
+    missing = sorted(found - set(state[VerifyRuns].left_behind))
     return f"it has changes that were not applied: {', '.join(missing[:5])}" if missing else ""

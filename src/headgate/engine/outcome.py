@@ -14,10 +14,13 @@ from headgate.core import (
     Event,
     PrivilegesRemoved,
     ProposalMade,
+    Proposed,
     Report,
     Task,
     TaskEnded,
     TaskState,
+    VerifyRuns,
+    Workplace,
     WorktreeCommitted,
     WorktreeRemoved,
     build_report,
@@ -108,7 +111,7 @@ class OutcomeRecorder:
 
         ended = TaskEnded(
             state=ending,
-            verified=ending == "SUCCESS" and bool(log.state.passing_run),
+            verified=ending == "SUCCESS" and bool(log.state[VerifyRuns].passing_run),
             reason=why.reason,
             summary=summarise(),
             files_changed=changes.files,
@@ -146,10 +149,10 @@ class OutcomeRecorder:
         Returns the events for that, and a sentence if it could not be committed.
         """
         state = self.log.state
-        if not state.base:
+        if not state[Workplace].base:
             return [], ""
         if not changes.files:
-            if await asyncio.to_thread(has_commits, self.folder, self.task.id, state.base):
+            if await asyncio.to_thread(has_commits, self.folder, self.task.id, state[Workplace].base):
                 return [], ""
             await asyncio.to_thread(remove_worktree, self.folder, self.task.id)
             return [WorktreeRemoved()], ""
@@ -157,7 +160,7 @@ class OutcomeRecorder:
             return [], ""
         after = copy(state)
         after.apply(Event(state.last_seq, state.task, "", 0, self.now(), ended))
-        steps = [step.name for step in state.last_steps]
+        steps = [step.name for step in state[VerifyRuns].last_steps]
         files = [path for path in changes.files if path not in changes.not_in_diff]
         try:
             commit = await asyncio.to_thread(commit_changes, self.folder, build_report(after), steps, files)
@@ -168,12 +171,12 @@ class OutcomeRecorder:
     async def _changes(self) -> Changes:
         state = self.log.state
         may_change = any(stage.may_change for stage in state.nodes.values())
-        if state.nodes and not may_change and not state.run_ids:
+        if state.nodes and not may_change and not state[VerifyRuns].run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
         if edits := await self.tree.notice_edits():
             await self._commit([edits], "RUNNING")
-        changes = await self.tree.final_changes(state.proposal.applied_tree)
+        changes = await self.tree.final_changes(state[Proposed].applied_tree)
         if stripped := self.tree.stripped:
             names = ", ".join(stripped[:_MOST_NAMED])
             more = f" and {len(stripped) - _MOST_NAMED} more files" if len(stripped) > _MOST_NAMED else ""

@@ -11,6 +11,7 @@ from headgate.core import (
     Decision,
     Event,
     ImpossibleTransition,
+    Proposed,
     State,
     Task,
     TaskEnded,
@@ -82,12 +83,13 @@ async def apply_proposal(
     made good by writing the rest.
     """
     workspace = job.place.context.workspace
-    if job.state.proposal.step == "applying":
+    if job.state[Proposed].step == "applying":
         changes = begun_changes(past, contents)
         todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
     else:
-        assert job.state.proposal.trees is not None
-        fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal.trees)
+        trees = job.state[Proposed].trees
+        assert trees is not None
+        fitted = await asyncio.to_thread(tree.fit, workspace, *trees)
         if isinstance(fitted, ProposalConflicts):
             return await _refuse(job, fitted.problems)
         changes = tuple(_with_mode(tree, change) for change in fitted.changes)

@@ -19,12 +19,15 @@ from headgate.config import Config
 from headgate.core import (
     OWN_FOLDER,
     ApplyStarted,
+    Calls,
     ConfigRestored,
     FileHashes,
+    Proposed,
     ProtectedCommits,
     State,
     StoreRestored,
     Task,
+    Workplace,
     build_report,
 )
 from headgate.engine.assembly import protected_tests, protection_for
@@ -174,7 +177,7 @@ class InterruptedTask:
         """
         kill_leftovers(self.folder.repo)
         remove_copies(self.folder.tree)
-        unwritten = self.state.proposal.trees is None or self.state.proposal.step == "proposed"
+        unwritten = self.state[Proposed].trees is None or self.state[Proposed].step == "proposed"
         if not (self.task.dry_run and unwritten):
             settle_writes(self.folder.tree, self._begun_writes())
         if not self.folder.protected(self.task.id).is_dir():
@@ -183,8 +186,8 @@ class InterruptedTask:
 
     def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
         """What may have been half written when the process died."""
-        begun = [call.changes for call in self.state.open_calls.values()]
-        if self.state.proposal.step == "applying":
+        begun = [call.changes for call in self.state[Calls].open.values()]
+        if self.state[Proposed].step == "applying":
             past = self.store.events(self.task.id)
             begun.append([event.body.changes for event in past if isinstance(event.body, ApplyStarted)][-1])
         return begun
@@ -210,7 +213,7 @@ def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
     if config.package is not None:  # an earlier version recorded it as agent.yaml has it
         config = config.with_package(posixpath.normpath(config.package))
     tests = protected_tests(folder, config, task, lambda: state.baseline)
-    bounds = ResolvedBoundaries(state.boundaries)
+    bounds = ResolvedBoundaries(state[Workplace].boundaries)
     return protection_for(folder, task, bounds, config.package, tests)
 
 

@@ -15,9 +15,11 @@ from headgate.core import (
     MergeFinished,
     MergeRefused,
     MergeStarted,
+    Rewrites,
     UndoFinished,
     UndoRefused,
     UndoStarted,
+    Workplace,
     show_path,
 )
 from headgate.engine.proposals import undo_changes
@@ -171,7 +173,7 @@ def later_tasks(store: Store, row: TaskRow, problems: Iterable[str]) -> tuple[st
         if other.created <= row.created or other.task.id == row.task.id or other.undone:
             continue
         state = load_state(store, other)
-        is_here = state.merged or not state.base
+        is_here = state[Rewrites].merged or not state[Workplace].base
         if is_here and any(line.startswith(f"{path}: ") for path in state.files_changed for line in lines):
             found.append(other.task.id)
     return tuple(found)

@@ -27,6 +27,7 @@ class TaskFollower:
 
     def __init__(self, store: Store, bus: Bus, task: Task, after: int, known: State) -> None:
         self._store, self._listeners, self._task, self._after = store, bus, task.id, after
+        known.tries_again = task.resumes
         self.state = known
         """What the events so far add up to."""
         self.execution_bus = Bus([self._hear], bus.on_pulse)

@@ -6,7 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import EditsNoticed, OnPulse, OthersEdits, State, parse_path, show_path
+from headgate.core import (
+    EditsNoticed,
+    OnPulse,
+    OthersEdits,
+    Proposed,
+    State,
+    Workplace,
+    parse_path,
+    show_path,
+)
 from headgate.engine.authors import EditWatch, OwnTree, own_tree, own_tree_now
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import DEFAULT_SECRETS, SecretNames
@@ -348,20 +357,21 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     With `after_review`, only what was changed after a proposal was applied.
     """
     task_id = row.task.id
-    if after_review and not (state.proposal.applied_tree and state.end_tree):
+    if after_review and not (state[Proposed].applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     own = Folder(repo)
-    tree = own.at(task_id).tree if state.has_worktree and row.state == "RUNNING" else repo
+    tree = own.at(task_id).tree if state[Workplace].has_worktree and row.state == "RUNNING" else repo
     with Snapshots.apart(tree, hides_secrets(state.config.get("secret_files", ())), own.objects) as snapshots:
-        if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
-            assert state.proposal.trees is not None
-            return patch_between(snapshots, *state.proposal.trees)
+        proposed = state[Proposed]
+        if row.state in ("PROPOSED", "QUEUED", "RUNNING") and proposed.step == "proposed":
+            assert proposed.trees is not None
+            return patch_between(snapshots, *proposed.trees)
         if not state.baseline:
             raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
-        if row.state == "RUNNING" and row.task.dry_run and state.proposal.trees is None:
+        if row.state == "RUNNING" and row.task.dry_run and state[Proposed].trees is None:
             raise ConfigError(f"Task {task_id} has not proposed anything yet: there is no diff yet.")
         if state.end_tree:
-            start = state.proposal.applied_tree if after_review else state.baseline
+            start = state[Proposed].applied_tree if after_review else state.baseline
             return patch_between(snapshots, start, state.end_tree)
         if row.state == "RUNNING":
             snapshots.go_on_from(state.baseline)

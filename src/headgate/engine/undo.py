@@ -4,7 +4,18 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from headgate.core import FINAL_STATES, State, UndoStarted, build_report, say_discarded, show_path
+from headgate.core import (
+    FINAL_STATES,
+    OthersEdits,
+    Rewrites,
+    State,
+    UndoStarted,
+    VerifyRuns,
+    Workplace,
+    build_report,
+    say_discarded,
+    show_path,
+)
 from headgate.engine.authors import own_spans
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
@@ -49,7 +60,7 @@ def find_undoable(store: Store) -> TaskRow | None:
     """The latest ended task that changed something and is not undone."""
     for row in store.latest_tasks(FINAL_STATES):
         state = load_state(store, row)
-        if not row.undone and state.files_changed and (state.merged or not state.base):
+        if not row.undone and state.files_changed and (state[Rewrites].merged or not state[Workplace].base):
             return row
     return None
 
@@ -66,12 +77,12 @@ def check_undoable(row: TaskRow, state: State) -> None:
         raise ConfigError(f"Task {name} changed no file: there is nothing to undo.")
     if build_report(state).discarded:
         raise ConfigError(say_discarded(name))
-    if state.base and not state.merged:
+    if state[Workplace].base and not state[Rewrites].merged:
         raise ConfigError(
             f"Nothing of task {name} is in your own tree: it worked in a worktree, which"
             f" headgate abort {name} removes."
         )
-    if not state.end_tree or not (state.others.is_told or state.merged):
+    if not state.end_tree or not (state[OthersEdits].is_told or state[Rewrites].merged):
         raise ConfigError(
             f"It is not recorded which changes are those of task {name} alone: look at them with"
             f" headgate diff {name}, and undo them with headgate diff {name} | git apply -R."
@@ -104,7 +115,7 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
     overlay = OverlayWorkspace(own_workspace(folder))
     hidden = hides_secrets(state.config.get("secret_files", ()))
     own: dict[str, None] = {}
-    uncertain = {path for one in state.others.noticed for path in one.uncertain}
+    uncertain = {path for one in state[OthersEdits].noticed for path in one.uncertain}
     left: dict[str, None] = dict.fromkeys(state.ended.not_in_diff if state.ended else ())
     with Snapshots.apart(folder.repo, hidden) as snapshots:
         for before, after in reversed(spans_of(state)):
@@ -135,14 +146,14 @@ def whole_tree(state: State) -> str:
 
 def spans_of(state: State) -> list[tuple[str, str]]:
     """The pairs of trees between which an ended task changed the user's own tree, in order."""
-    if state.merge:
-        return [(state.merge.before, state.merge.after)]
-    return own_spans(state.others.noticed, state.baseline, whole_tree(state))
+    if merge := state[Rewrites].merge:
+        return [(merge.before, merge.after)]
+    return own_spans(state[OthersEdits].noticed, state.baseline, whole_tree(state))
 
 
 def own_differences(snapshots: Snapshots, state: State, before: str, after: str) -> Iterator[Difference]:
     """What differs between two trees of an ended task, less new files of verification runs."""
-    made = set(state.left_behind) - set(state.files_changed)
+    made = set(state[VerifyRuns].left_behind) - set(state.files_changed)
     missing = set(state.ended.not_in_diff if state.ended else ())
     for one in snapshots.differences(before, after):
         if show_path(one.path) not in made and show_path(one.path) not in missing:
@@ -151,7 +162,7 @@ def own_differences(snapshots: Snapshots, state: State, before: str, after: str)
 
 def _changed_meanwhile(snapshots: Snapshots, state: State) -> list[str]:
     """Every file that is not as it was when the task began, whoever changed it, but for what checks made."""
-    if state.merge:
+    if state[Rewrites].merge:
         return list(state.files_changed)
     found = own_differences(snapshots, state, state.baseline, whole_tree(state))
     return [show_path(one.path) for one in found]
@@ -162,7 +173,7 @@ def _unless_still_undone(folder: Folder, task: str, state: State, plan: _Plan | 
 
     ConfigError if the tree holds nothing of it.
     """
-    before, after = spans_of(state)[0] if state.merge else (state.baseline, state.end_tree)
+    before, after = spans_of(state)[0] if state[Rewrites].merge else (state.baseline, state.end_tree)
     with Snapshots.apart(folder.repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
         found = [one for one in own_differences(snapshots, state, before, after) if one.is_plain]
         again = adapt_proposal(own_workspace(folder), strict_patch(snapshots, found))

@@ -193,7 +193,7 @@ class FlowLog:
         self.state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
         for event in events:
             self.state.apply(event)
-        self.state.started_at = events[0].at if events else now()
+        self.state.clock.started_at = events[0].at if events else now()
         bus.state = self.state
         self._lines, self._keeps_contents = lines, keeps_contents
         self._bus, self._task, self._now = bus, task.id, now

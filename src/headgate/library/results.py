@@ -59,8 +59,8 @@ def collect(
     if ended is not None:
         status = "completed" if ended.action == "advance" else "failed"
     reason = "" if status == "completed" else (ended.detail or ended.reason) if ended else "cancelled"
-    usage = state.usage
-    figures = usage.prompt, usage.completion, state.cost
+    usage = state.accounts.usage
+    figures = usage.prompt, usage.completion, state.accounts.cost
     return FlowResult(status, reason, stages, *figures, report, state.accounts.lines)
 
 

@@ -67,7 +67,13 @@ class TaskLog:
     """Implements the loop's Log port on the store."""
 
     def __init__(self, store: Store, bus: Bus, task: Task, now: Callable[[], float]) -> None:
-        self.state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
+        self.state = State(
+            task=task.id,
+            tries_again=task.resumes,
+            text=task.text,
+            goal=task.goal,
+            constraints=task.constraints,
+        )
         self._store, self._bus, self._task, self._now = store, bus, task.id, now
         self._pending: list[Draft] = []
 

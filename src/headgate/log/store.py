@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import Event, ImpossibleTransition, Line, Task, TaskState
+from headgate.core import Event, ImpossibleTransition, SaidLine, Task, TaskState
 from headgate.log import changes
 from headgate.log.changes import CancelOutcome, Draft, EventWriter
 from headgate.log.database import (
@@ -223,13 +223,13 @@ class Store:
         with self._transaction() as db:
             return changes.say(db, changes.number_of(row.task.id), text, at)
 
-    def lines(self, task_id: str) -> list[Line]:
+    def lines(self, task_id: str) -> list[SaidLine]:
         """What people have said to a task and nobody has read yet."""
         with store_errors(self.path):
             rows = self._db.execute(
                 "SELECT n, text FROM said WHERE task = ? ORDER BY n", (changes.number_of(task_id),)
             ).fetchall()
-        return [Line(number, str(text)) for number, text in rows]
+        return [SaidLine(number, str(text)) for number, text in rows]
 
     def task(self, task_id: str) -> TaskRow | None:
         number = task_id.removeprefix("t")

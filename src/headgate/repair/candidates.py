@@ -8,6 +8,7 @@ from typing import Literal
 
 from headgate.checks import Verification
 from headgate.core import (
+    AnswersTried,
     Body,
     Candidates,
     CandidateTried,
@@ -128,7 +129,7 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
     if not sources:
         return Judged(_tried(run, question, "unusable", "it contains no usable code"))
     before = code_identity(file.text, is_python=is_python)
-    known = {tried.fingerprint for tried in job.state.answers.tried}
+    known = {tried.fingerprint for tried in job.state[AnswersTried].tried}
     verdict, reason, fingerprint = "unchanged", "", ""
     for source in sources:
         identity = code_identity(source, is_python=is_python)
@@ -235,7 +236,7 @@ class Answer(Search):
     def adapt(self, job: Job, stage: Stage) -> Stage | None:
         """The stage, with no more turns than there is something new to ask; None if there is nothing."""
         is_new = stage.id not in job.state.tree.attempts
-        if is_new and (not reachable(job, stage) or job.state.answers.repaired):
+        if is_new and (not reachable(job, stage) or job.state[AnswersTried].repaired):
             return None
         if Candidates.model_validate(stage.settings).temperature != 0:
             return stage
@@ -243,7 +244,7 @@ class Answer(Search):
         return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
 
     def explain_failure(self, job: Job, stage: Stage) -> str:
-        tried = len(job.state.answers.tried)
+        tried = len(job.state[AnswersTried].tried)
         return (
             f"None of the {tried} answers passed."
             if tried > 1
@@ -254,7 +255,7 @@ class Answer(Search):
 
     def say_tried(self, job: Job) -> str:
         """What was answered, and how that went, a line each."""
-        tried = job.state.answers.tried[-LISTED:]
+        tried = job.state[AnswersTried].tried[-LISTED:]
         lines = [f"- {each.place}: {each.verdict} {each.reason}".rstrip() for each in tried]
         return "\n".join(["Answers tried:", *lines]) if lines else ""
 

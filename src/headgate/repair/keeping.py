@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import (
+    Calls,
     CandidateTried,
     CheckFinished,
     Decision,
@@ -97,7 +98,7 @@ async def keep(run: StageRun, judged: Judged) -> bool:
 
 def open_write(job: Job, path: str) -> ToolStarted | None:
     """After a crash: the write of an attempt that was under way."""
-    calls = (call for (owner, _), call in job.state.open_calls.items() if owner == path)
+    calls = (call for (owner, _), call in job.state[Calls].open.items() if owner == path)
     return next((call for call in calls if call.call.startswith(_CALL)), None)
 
 

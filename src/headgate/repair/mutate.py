@@ -12,6 +12,7 @@ from itertools import islice
 
 from headgate.config import fill_text
 from headgate.core import (
+    AnswersTried,
     CandidateTried,
     Decision,
     Message,
@@ -160,7 +161,7 @@ class Mutate(Kind):
 
     def adapt(self, job: Job, stage: Stage) -> Stage | None:
         """None where nothing could be confirmed, or a trial takes too long."""
-        settings, answers = MutateSettings.model_validate(stage.settings), job.state.answers
+        settings, answers = MutateSettings.model_validate(stage.settings), job.state[AnswersTried]
         if stage.id in job.state.tree.attempts:
             return stage
         evidence = memory_of(job).evidence

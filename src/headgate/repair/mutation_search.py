@@ -8,7 +8,12 @@ from itertools import combinations, count, islice
 
 from pydantic import Field
 
-from headgate.core import Data, Pass, show_path
+from headgate.core import (
+    AnswersTried,
+    Data,
+    Pass,
+    show_path,
+)
 from headgate.errors import ToolError
 from headgate.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
 from headgate.repair.mutations import Mutation, mutations
@@ -171,7 +176,7 @@ class Search:
 
     async def _begin(self) -> QuickTrials | None:
         """Quick trials of the step that failed, if they work here."""
-        opening, verifier = self.job.state.answers.opening, self.job.place.verifier
+        opening, verifier = self.job.state[AnswersTried].opening, self.job.place.verifier
         assert opening is not None
         assert verifier is not None
         took = {step.name: step.seconds for step in opening.steps if not step.passed}

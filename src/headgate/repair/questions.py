@@ -7,7 +7,14 @@ short, all questions begin with the same words, so that a server reads them once
 from dataclasses import dataclass
 
 from headgate.config import fill, fill_text, prompt
-from headgate.core import Candidates, Stage, render_lines, render_parts, show_path
+from headgate.core import (
+    Candidates,
+    Person,
+    Stage,
+    render_lines,
+    render_parts,
+    show_path,
+)
 from headgate.reading import find_functions
 from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job
@@ -74,7 +81,7 @@ def known_facts(job: Job, stage: Stage, suspect: Suspect) -> tuple[str, str]:
 
 def _asked(job: Job) -> str:
     """What the person asks for, with what was said since: such a stage has no conversation to hear it in."""
-    said = list(job.state.said.values())
+    said = list(job.state[Person].said.values())
     later = f"\n\nSaid by the user after that:\n{render_lines(said, SAID_CHARS)}" if said else ""
     return f"{job.task.request}{later}"
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from headgate.checks import COMBINED
 from headgate.core import (
+    AnswersTried,
     Body,
     Broken,
     Data,
@@ -140,7 +141,7 @@ async def gather(job: Job) -> Evidence:
 
     CopyImpossible where nothing can be tried out in a copy of the tree.
     """
-    opening = job.state.answers.opening
+    opening = job.state[AnswersTried].opening
     assert opening is not None
     assert job.place.verifier is not None
     output = await asyncio.to_thread(_read_log, job, opening.run_id)
@@ -318,14 +319,14 @@ class Suspects(Kind):
     async def run(self, run: StageRun) -> StageEnd:
         """Runs the check once, and looks for suspects if it fails. A dry run runs nothing."""
         job = run.job
-        if job.state.answers.suspects is None:
+        if job.state[AnswersTried].suspects is None:
             found, kept = SuspectsFound(unfit=_DRY if job.place.proposing else ""), None
             try:
-                if job.state.answers.opening is None and not job.place.proposing:
+                if job.state[AnswersTried].opening is None and not job.place.proposing:
                     finding = await run_verification(job, run.path, asked=True, opening=True)
                     if isinstance(finding.verdict, Broken):
                         return StageEnd(Decision("infra", "check_broken", finding.verdict.reason))
-                opening = job.state.answers.opening
+                opening = job.state[AnswersTried].opening
                 if opening is not None and not opening.passed:
                     evidence = memory_of(job).evidence = await gather(job)
                     found, kept = _tell(evidence), write_evidence(evidence)
@@ -333,7 +334,7 @@ class Suspects(Kind):
                 found = SuspectsFound(unfit=job.place.redact(str(error)))
             run.record(found, kept)
             await job.log.commit()
-        suspects = job.state.answers.suspects
+        suspects = job.state[AnswersTried].suspects
         assert suspects is not None
         some = any(places_for(ask, suspects) for ask in run.stage.settings.get("asks", ()))
         return StageEnd(Decision("advance", "done") if some else Decision("skip", "no_suspects"))

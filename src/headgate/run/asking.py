@@ -10,6 +10,7 @@ from headgate.core import (
     OnDelta,
     Reply,
     Request,
+    Servers,
     estimate_missing,
     request_size,
 )
@@ -31,7 +32,7 @@ _MOST_CHARS_PER_TOKEN = 5.0
 def known_window(job: Job, model: str | None) -> int | None:
     """The context window of a model in tokens: less than it is said to be, if its server has cut a prompt."""
     window = find_window(job.models.clients[model], job.models.settings[model])
-    found = job.state.cut
+    found = job.state[Servers].cut
     if found and found.window and found.model == job.models.settings[model].model:
         window = min(window or found.window, found.window)
     return window

@@ -18,8 +18,10 @@ from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
     REAL,
+    Calls,
     Category,
     EscalationRaised,
+    Executions,
     Message,
     Stage,
     ToolCall,
@@ -199,7 +201,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         await run.job.log.commit()  # other calls of the same reply count
         if earlier := _earlier_result(run, call, tool.name):
             return earlier
-    begun = run.job.state.open_calls.get((run.path, call.id))
+    begun = run.job.state[Calls].open.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
     outcome, tree = await run_tool(run, call, tool, args)
@@ -336,7 +338,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
 def _other_steps(run: StageRun) -> Iterator[Stage]:
     """The steps of the recipe that a stage is a step of."""
     if number := run.stage.execution:
-        execution = run.job.state.executed.all[number - 1]
+        execution = run.job.state[Executions].all[number - 1]
         yield from expand_recipe(run.job.flow.recipes[execution.task_type], execution).leaves()
 
 

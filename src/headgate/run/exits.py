@@ -15,12 +15,16 @@ from headgate.core import (
     Broken,
     CheckFinished,
     Decision,
+    DiffFindings,
+    Executions,
     Fail,
     Note,
     Pass,
+    Plan,
     PlanItem,
     StageDoneSignalled,
     StageState,
+    VerifyRuns,
     bound_note,
     clean_text,
     path_words,
@@ -69,7 +73,7 @@ class AttemptFacts:
 
     @property
     def plan(self) -> Sequence[PlanItem]:
-        return self.run.job.state.plan
+        return self.run.job.state[Plan].items
 
     @property
     def open_tasks(self) -> Sequence[str]:
@@ -80,7 +84,7 @@ class AttemptFacts:
         job, number = self.run.job, self.run.stage.execution
         if not number:
             return True
-        one = job.state.executed.all[number - 1]
+        one = job.state[Executions].all[number - 1]
         names = [one.step_id(step) for step in job.flow.recipes[one.task_type].steps]
         tried = [attempt for name in names for attempt in job.state.tree.attempts.get(name, ())]
         runs = {
@@ -91,11 +95,11 @@ class AttemptFacts:
     @property
     def unfinished_recipe(self) -> str:
         state, recipes = self.run.job.state, self.run.job.flow.recipes
-        if not state.executed.all:
+        if not state[Executions].all:
             refused = (one.content for one in reversed(self.run.transcript.messages) if one.failed)
             why = next((text for text in refused if text.startswith(EXECUTE_TOOL)), "")
             return f"nothing was executed yet{f' ({shorten(why, 200)})' if why else ''}"
-        latest = state.executed.all[state.executed.last - 1]
+        latest = state[Executions].all[state[Executions].last - 1]
         progress = task_progress(state, recipes[latest.task_type], latest)
         if progress.is_complete:
             return ""
@@ -104,15 +108,15 @@ class AttemptFacts:
 
     @property
     def has_completed(self) -> bool:
-        return any(ended.completed for ended in self.run.job.state.executed.ended.values())
+        return any(ended.completed for ended in self.run.job.state[Executions].ended.values())
 
     @property
     def is_verified(self) -> bool:
-        return bool(self.run.job.state.passing_run)
+        return bool(self.run.job.state[VerifyRuns].passing_run)
 
     @property
     def was_told(self) -> bool:
-        return self.run.job.state.review.was_told_once(self.check)
+        return self.run.job.state[DiffFindings].was_told_once(self.check)
 
     async def changed_files(self) -> Sequence[str]:
         return await self.run.job.place.tree.changed_files()

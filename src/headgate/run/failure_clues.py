@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.checks import Verification
-from headgate.core import Broken, Pass, clean_text, path_words, show_path
+from headgate.core import (
+    Broken,
+    Pass,
+    VerifyRuns,
+    clean_text,
+    path_words,
+    show_path,
+)
 from headgate.errors import ToolError
 from headgate.patterns import regex
 from headgate.reading import FailedTest, is_test
@@ -79,7 +86,7 @@ async def find_clues(
 
 def new_failures(job: Job, failures: Iterable[FailedTest], red_before: Collection[str]) -> tuple[str, ...]:
     """The tests that failed neither before the task nor in the run before this one."""
-    last = job.state.failures[-1].failing if job.state.failures else ()
+    last = job.state[VerifyRuns].failures[-1].failing if job.state[VerifyRuns].failures else ()
     return tuple(
         failure.name
         for failure in failures

@@ -14,6 +14,8 @@ from headgate.core import (
     SIGNALS,
     InputDoc,
     Note,
+    Person,
+    Plan,
     Stage,
     clean_text,
     cut_text,
@@ -144,7 +146,7 @@ def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
     share = most / 4 if most else window_of(job, stage) * LONGEST_TASK
     request = cut_text(job.task.request, int(share * CHARS_PER_CODE_TOKEN), "the task")
     parts = [f"Task:\n{request}"]
-    if said := list(job.state.said.values()):
+    if said := list(job.state[Person].said.values()):
         room = said_room(job, stage)
         parts.append(f"Said by the user after that, which counts like the task:\n{render_lines(said, room)}")
     if constraints := job.task.constraints.render():
@@ -286,7 +288,7 @@ def window_of(job: Job, stage: Stage) -> int:
 
 def plan_message(job: Job, stage: Stage) -> str:
     """The plan as it stands; nothing where there is none."""
-    plan = plan_items(job.state) if stage.kind == PLANNER else job.state.plan
+    plan = plan_items(job.state) if stage.kind == PLANNER else job.state[Plan].items
     return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
 
 

@@ -5,14 +5,18 @@ from collections.abc import Sequence
 
 from headgate.config import fill
 from headgate.core import (
+    AnswersTried,
+    Conclusion,
     Decision,
     HypothesesGiven,
     Message,
     Note,
+    Plan,
     ReplyReceived,
     Request,
     Stage,
     StageEnded,
+    VerifyRuns,
     WorkTally,
     clean_text,
     condense_failures,
@@ -35,7 +39,7 @@ async def judge_task(job: Job) -> Decision:
     tally = WorkTally(
         unfinished=unfinished,
         changed=unfinished and bool(await job.place.tree.changed_files()),
-        verified=bool(job.state.passing_run),
+        verified=bool(job.state[VerifyRuns].passing_run),
         proposing=job.place.proposing,
     )
     return judge_work(tally)
@@ -57,12 +61,12 @@ def _is_finished(job: Job) -> bool:
     if endings:
         return endings[-1] == "completed"
     if any(leaf.foreach for leaf in delivering):
-        steps = [item for item in state.plan if is_open(item)]
+        steps = [item for item in state[Plan].items if is_open(item)]
         return bool(steps) and all(item.status == "completed" for item in steps)
-    if not delivering and state.answers.suspects is None:
+    if not delivering and state[AnswersTried].suspects is None:
         return True
-    opening = state.answers.opening
-    return state.answers.repaired or (opening is not None and opening.passed)
+    opening = state[AnswersTried].opening
+    return state[AnswersTried].repaired or (opening is not None and opening.passed)
 
 
 SPENT = frozenset({"limit_tokens", "limit_seconds", "limit_cost"})
@@ -98,7 +102,7 @@ async def _cut_short(job: Job) -> Decision:
         body = StageEnded(stage=entered.stage, ending="failed", reason="limit_seconds", note=note)
         job.log.record(entered.path, entered.turns, body)
     await job.log.commit()
-    return Decision("stuck", "limit_seconds", UNVERIFIED if job.state.is_verifying else "")
+    return Decision("stuck", "limit_seconds", UNVERIFIED if job.state[VerifyRuns].is_running else "")
 
 
 async def cannot_verify(job: Job) -> Decision | None:
@@ -127,11 +131,11 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     a final turn was forced because the task is to end, that was the last reply.
     """
     state = job.state
-    concluded = why.reason in CUT_SHORT and why.reason in state.final_turns
-    if state.hypotheses or not state.replies or concluded or why.reason in SPENT:
+    concluded = why.reason in CUT_SHORT and why.reason in state[Conclusion].final_turns
+    if state[Conclusion].hypotheses or not state.accounts.replies or concluded or why.reason in SPENT:
         return
     stage, conversation = _last_conversation(job)
-    tried = condense_failures(state.failures) or "\n".join(
+    tried = condense_failures(state[VerifyRuns].failures) or "\n".join(
         filter(None, (kind.say_tried(job) for kind in job.parts.kinds.values() if isinstance(kind, Search)))
     )
     message = fill("hypotheses", reason=_say_end(job, why), failures=tried).strip()
@@ -165,7 +169,7 @@ def _say_end(job: Job, why: Decision) -> str:
     """How the task ends, as a sentence."""
     match why.reason:
         case "verify_loops":
-            return f"verification failed {times(job.state.verify_loops)}."
+            return f"verification failed {times(job.state[VerifyRuns].loops)}."
         case "stage_failed" | "unfinished" | "no_progress":
             return f"{why.detail.removeprefix('Stuck: ').removesuffix('.')}."
         case _:

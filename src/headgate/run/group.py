@@ -12,8 +12,10 @@ from headgate.core import (
     CODE,
     RESEARCH_TOOL,
     SKIP_CONDITION,
+    Calls,
     Decision,
     Ending,
+    Executions,
     GroupRound,
     Next,
     Records,
@@ -21,6 +23,7 @@ from headgate.core import (
     RoundEnd,
     Situation,
     Stage,
+    VerifyRuns,
     all_stages,
     condense_failures,
     cut_text,
@@ -226,7 +229,11 @@ class GroupRun:
     def _replan_message(self, now: GroupRound) -> str:
         state, item = self.job.state, now.tree.replanned[self.path]
         if not item:
-            return fill("replan", count=times(state.verify_loops), failures=condense_failures(state.failures))
+            return fill(
+                "replan",
+                count=times(state[VerifyRuns].loops),
+                failures=condense_failures(state[VerifyRuns].failures),
+            )
         failed = next((stage for stage in now.stages if stage.item == item), None)
         note = state.notes.get(failed.id) if failed else None
         reason = cut_text(note.summary, REASON_CHARS, "the note") if note else "it was not finished"
@@ -299,7 +306,7 @@ class GroupRun:
         due = decision.action == "replan" if decision else 0 < repeat.replan_every <= counted.since_replan
         following = now.path_of(self.number + 1)
         if due and now.can_replan and following not in now.tree.replanned:
-            job.log.record(following, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
+            job.log.record(following, 0, ReplanStarted(loop=job.state[VerifyRuns].loops, item=failed.item))
             await job.log.commit()
         return None
 
@@ -307,7 +314,7 @@ class GroupRun:
         """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
         if not self.group.execution:
             return False
-        one = self.job.state.executed.all[self.group.execution - 1]
+        one = self.job.state[Executions].all[self.group.execution - 1]
         return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
 
 
@@ -336,6 +343,6 @@ def situation_of(job: Job, stage: Stage, ended_groups: Mapping[str, Ending]) -> 
 
 def _gathered(job: Job) -> list[str]:
     """The tools that have returned something in this task."""
-    called, failed = job.state.tool_calls, job.state.tool_errors
+    called, failed = job.state[Calls].made, job.state[Calls].failed
     given = [RESEARCH_TOOL] if job.task.attached or gives_research(job.request) else []
     return [*given, *(name for name, count in called.items() if count > failed[name])]

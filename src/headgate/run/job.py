@@ -11,15 +11,19 @@ from headgate.core import (
     SCOUTS,
     Body,
     EditsNoticed,
+    Executions,
     Flow,
     Limits,
-    Line,
     Model,
     ModelSettings,
     OnPulse,
+    Person,
     PhaseControl,
+    Plan,
     PromptPlace,
+    Proposed,
     Role,
+    SaidLine,
     ScoutSettings,
     Stage,
     State,
@@ -204,7 +208,7 @@ class People:
     """Those who watch the task and may say something to it."""
 
     pulse: OnPulse
-    lines: Callable[[], Sequence[Line]] = tuple
+    lines: Callable[[], Sequence[SaidLine]] = tuple
     """What they have said to the task and nobody has read yet."""
     stopping: Callable[[], bool] = lambda: False
     """Whether somebody wants the task concluded."""
@@ -277,14 +281,18 @@ class Job:
     @property
     def request(self) -> str:
         """What the person asks for: the task, and what was said since it was submitted."""
-        return "\n\n".join((self.task.request, *self.state.said.values()))
+        return "\n\n".join((self.task.request, *self.state[Person].said.values()))
 
     @property
     def over(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
         return over_limit(
-            self.pinned.limits, state.replies, state.usage, state.seconds - state.lead, state.cost
+            self.pinned.limits,
+            state.accounts.replies,
+            state.accounts.usage,
+            state.seconds - state.clock.lead,
+            state.accounts.cost,
         )
 
     def forget_runs(self) -> None:
@@ -301,13 +309,13 @@ class Job:
 
         What a person has applied is verified in any case.
         """
-        if self.pinned.limits.seconds is None or self.state.proposal.step in ("applying", "applied"):
+        if self.pinned.limits.seconds is None or self.state[Proposed].step in ("applying", "applied"):
             return None
         return max(self.pinned.limits.seconds + GRACE_SECONDS - self._elapsed, 0.0)
 
     @property
     def _elapsed(self) -> float:
-        return self.clock.now() - self.state.started_at - self.state.paused
+        return self.clock.now() - self.state.clock.started_at - self.state.clock.paused
 
     async def rest(self, seconds: float) -> None:
         """Sleeps so long, or until somebody wants the task concluded."""
@@ -329,7 +337,7 @@ class Job:
 
     def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
         """The stages of the group at a place, with those for the steps of the plan as it stands."""
-        written = (self.state.plan, self.state.plan_since, self.state.executed.all)
+        written = (self.state[Plan].items, self.state[Plan].since, self.state[Executions].all)
         kept = self._expanded.get(place)
         if kept is None or any(a is not b for a, b in zip(kept[0], written, strict=True)):
             plan, since, executions = written

@@ -14,8 +14,11 @@ from headgate.core import (
     Body,
     Broken,
     CheckFinished,
+    Conclusion,
     Data,
     Decision,
+    DiffFindings,
+    Executions,
     Fail,
     FailedRounds,
     FixAttempted,
@@ -26,6 +29,7 @@ from headgate.core import (
     RoundTally,
     Stage,
     VerifyFinished,
+    VerifyRuns,
     clean_text,
     decide_round,
     shorten,
@@ -60,8 +64,8 @@ class VerifySettings(Data):
 async def _has_passed(job: Job) -> bool:
     """Whether the tree as it is has passed, and nothing was run since whose traces a tree does not show."""
     state = job.state
-    return bool(state.passing_run and state.runs.passed_tree) and (
-        await job.place.tree.mark() == state.runs.passed_tree
+    return bool(state[VerifyRuns].passing_run and state[VerifyRuns].passed_tree) and (
+        await job.place.tree.mark() == state[VerifyRuns].passed_tree
     )
 
 
@@ -82,7 +86,7 @@ class Verify(Judge):
             return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
         if job.place.proposing:
             return StageEnd(await judge_task(job))
-        is_answered = job.task.is_question and bool(job.state.answer)
+        is_answered = job.task.is_question and bool(job.state[Conclusion].answer)
         if job.place.verifier is None or (is_answered and not await job.place.tree.changed_files()):
             said = NO_STEPS if job.place.verifier is None and run.stage.execution else ""
             return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
@@ -95,7 +99,7 @@ class Verify(Judge):
             case Broken(reason):
                 return StageEnd(Decision("infra", "check_broken", reason))
             case Fail():
-                return StageEnd(Decision("fail", "verify_failed", job.state.last_failure))
+                return StageEnd(Decision("fail", "verify_failed", job.state[VerifyRuns].last_failure))
             case _:
                 return StageEnd(DONE)
 
@@ -104,10 +108,10 @@ class Verify(Judge):
 
     async def record_fix(self, job: Job, path: str) -> None:
         """Keeps what was changed after the latest failure, once."""
-        failure = job.state.failures[-1] if job.state.failures else None
+        failure = job.state[VerifyRuns].failures[-1] if job.state[VerifyRuns].failures else None
         if failure is not None and failure.fix is None:
             diff = job.place.redact(clean_text(await job.place.tree.diff_since(failure.own)))
-            fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
+            fix = FixAttempted(loop=job.state[VerifyRuns].loops, diff=shorten(diff, DIFF_CHARS))
             job.log.record(path, 0, fix)
             await job.log.commit()
 
@@ -115,13 +119,13 @@ class Verify(Judge):
         """Another round, a new plan, or the end."""
         state = job.state
         tally = RoundTally(
-            reason=state.last_failure,
+            reason=state[VerifyRuns].last_failure,
             failures=rounds.failures,
-            task_failures=state.verify_loops,
+            task_failures=state[VerifyRuns].loops,
             in_recipe=bool(stage.execution),
-            since_replan=state.runs.failed_in_a_row if state.executed.all else rounds.since_replan,
-            idle_rounds=state.idle_rounds,
-            idle_attempts=state.idle_attempts,
+            since_replan=state[VerifyRuns].failed_in_a_row if state[Executions].all else rounds.since_replan,
+            idle_rounds=state[VerifyRuns].idle_rounds,
+            idle_attempts=state.tree.idle_attempts,
             over=job.over,
             stopped=job.people.stopping(),
         )
@@ -154,18 +158,18 @@ def _send(reason: str) -> StageEnd:
 
 def _returned(job: Job, checks: Sequence[Check]) -> str:
     """What the model is to be told of the diff, and has not been told yet."""
-    found, names = job.state.review, {check.name for check in checks}
+    found, names = job.state[DiffFindings], {check.name for check in checks}
     name = next((name for name in reversed(found.found) if name in names and found.was_told_once(name)), None)
     return found.found[name][-1] if name else ""
 
 
 def _is_due(job: Job, check: Check) -> bool:
-    found, told = job.state.review, job.state.review.was_told_once(check.name)
+    found, told = job.state[DiffFindings], job.state[DiffFindings].was_told_once(check.name)
     if job.is_pressed and not (told and check.spec.after_verification):
         return False
     if check.name not in found.found or told:
         return True
-    return check.spec.looks_again and found.loops[check.name] < job.state.verify_loops
+    return check.spec.looks_again and found.loops[check.name] < job.state[VerifyRuns].loops
 
 
 class Review(Judge):
@@ -209,7 +213,7 @@ class Review(Judge):
         return StageEnd(Decision("advance", "done"))
 
     def send_back(self, job: Job, stage: Stage) -> Entrance:
-        found, names = job.state.review, stage.settings["checks"]
+        found, names = job.state[DiffFindings], stage.settings["checks"]
         name = next(name for name in reversed(found.found) if name in names and found.findings(name))
         return Entrance("review", fill(job.parts.checks[name].spec.prompt, reason=found.found[name][-1]))
 

@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from headgate.config import fill
-from headgate.core import Action, PersonSpoke, clean_text, decide, render_lines
+from headgate.core import (
+    Action,
+    Person,
+    PersonSpoke,
+    clean_text,
+    decide,
+    render_lines,
+)
 from headgate.run.first_messages import said_room
 from headgate.run.stage import StageRun
 from headgate.run.turn import tell
@@ -43,7 +50,7 @@ def _reads_on(run: StageRun) -> bool:
 
 def tell_said(run: StageRun) -> None:
     """Tells the model what a person said and this conversation does not show: it is new, or was cut."""
-    said, shown = run.job.state.said, run.transcript.shown_lines()
+    said, shown = run.job.state[Person].said, run.transcript.shown_lines()
     missing = [number for number in said if number not in shown]
     if not missing or not run.is_conversation:
         return

@@ -15,9 +15,11 @@ from headgate.config import fill
 from headgate.core import (
     GENERIC,
     SIGNALS,
+    Calls,
     Data,
     Decision,
     Execution,
+    Executions,
     Note,
     Recipe,
     RecipeEnded,
@@ -26,6 +28,7 @@ from headgate.core import (
     Role,
     RoundTally,
     StageEnded,
+    VerifyRuns,
     condense_failures,
     cut_text,
     decide_round,
@@ -109,7 +112,7 @@ class Planning:
     async def _find(self, recipe: Recipe, goals: tuple[str, ...], cut_short: bool) -> Execution:
         """The execution that a decision means: one with the same type and goals, or a new one."""
         job, task_type = self.run.job, recipe.name
-        done = job.state.executed
+        done = job.state[Executions]
         known = next((one for one in done.all if one.is_same(task_type, goals)), None)
         if known is not None and cut_short:
             return known
@@ -141,12 +144,12 @@ class Planning:
         started = RecipeStarted(number=number, task_type=task_type, goals=goals, round=rounds + 1, tree=tree)
         self.run.record(started)
         await job.log.commit()
-        return job.state.executed.all[number - 1]
+        return job.state[Executions].all[number - 1]
 
     async def _record_end(self, recipe: Recipe, execution: Execution) -> None:
         """Records how an execution ended, and whether files have changed in it, once."""
         job = self.run.job
-        if execution.number in job.state.executed.ended:
+        if execution.number in job.state[Executions].ended:
             return
         attempts = [
             attempt
@@ -169,30 +172,32 @@ class Planning:
         """What follows from the verifications that failed, wherever they stand: a new plan, or the end."""
         state, most = self.run.job.state, task_rounds(self.run.job.flow)
         tally = RoundTally(
-            reason=state.last_failure,
+            reason=state[VerifyRuns].last_failure,
             failures=0,  # of the execution's own rounds, which its groups have judged
-            task_failures=state.verify_loops,
+            task_failures=state[VerifyRuns].loops,
             in_recipe=True,
-            since_replan=state.runs.failed_in_a_row,
-            idle_rounds=state.idle_rounds,
+            since_replan=state[VerifyRuns].failed_in_a_row,
+            idle_rounds=state[VerifyRuns].idle_rounds,
         )
         decision = decide_round(tally, most, most)
-        if self.ended or state.passing_run or decision.action != "stuck":
+        if self.ended or state[VerifyRuns].passing_run or decision.action != "stuck":
             return []
         if decision.reason != "rounds_spent":
             self.ended = decision
             return []
-        self.run.record(ReplanStarted(loop=state.verify_loops))
+        self.run.record(ReplanStarted(loop=state[VerifyRuns].loops))
         return [tell_replan(self.run.job)]
 
     async def _nowhere(self) -> Decision | None:
         """What ends the planner if its executions lead nowhere. What was changed before is still judged."""
         job = self.run.job
-        in_vain = job.state.executed.failed_in_vain
+        in_vain = job.state[Executions].failed_in_vain
         if len(in_vain) < MOST_IN_VAIN:
             return None
         said = f"the last {len(in_vain)} executions changed nothing and failed: {in_vain[-1].reason}"
-        if job.state.passing_run or (await job.place.tree.changed_files() and not job.state.failures):
+        if job.state[VerifyRuns].passing_run or (
+            await job.place.tree.changed_files() and not job.state[VerifyRuns].failures
+        ):
             return Decision("advance", "no_progress", said)
         return Decision("stuck", "no_progress", f"Stuck: {said.rstrip('.')}.")
 
@@ -211,7 +216,7 @@ def _find_recipe(job: Job, task_type: str) -> Recipe:
 
 async def _has_changed(job: Job) -> bool:
     """Whether files of the task have changed since the start of the execution under way."""
-    done = job.state.executed
+    done = job.state[Executions]
     written = done.work.written
     if not (done.work.ran and done.since):
         return any(before != after for before, after in written.values())
@@ -221,13 +226,13 @@ async def _has_changed(job: Job) -> bool:
 
 def tell_replan(job: Job) -> str:
     """What a planner is told so that it plans anew."""
-    failures = condense_failures(job.state.failures)
-    return fill("replan_planner", count=times(job.state.verify_loops), failures=failures)
+    failures = condense_failures(job.state[VerifyRuns].failures)
+    return fill("replan_planner", count=times(job.state[VerifyRuns].loops), failures=failures)
 
 
 def _say_next(job: Job, recipe: Recipe) -> list[str]:
     """What usually follows, where more of the same would be refused."""
-    known = job.state.executed.in_a_row(recipe.name)
+    known = job.state[Executions].in_a_row(recipe.name)
     if not recipe.repeats or known < recipe.repeats:
         return []
     return [
@@ -265,8 +270,8 @@ def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
     failed = [
         stage for stage in own if any(one.kind == "verify" for one in job.state.tree.attempts.get(stage, ()))
     ]
-    if failed and job.state.failures and not job.state.passing_run:
-        lines.append(f"Verification failed: {job.state.failures[-1].sentence}")
+    if failed and job.state[VerifyRuns].failures and not job.state[VerifyRuns].passing_run:
+        lines.append(f"Verification failed: {job.state[VerifyRuns].failures[-1].sentence}")
     said = [
         message
         for name, transcript in job.memory.transcripts.items()
@@ -298,7 +303,7 @@ class _PlannerPort(RecipeStep):
         run, call = self.ports.run, self.ports.started.call
         # The start is stored together with what it begins: after a crash, such a call was not refused.
         await run.job.log.commit()
-        cut_short = (run.path, call) in run.job.state.open_calls
+        cut_short = (run.path, call) in run.job.state[Calls].open
         with self.ports.acting() as run:
             return await planning_of(run).execute(task_type, goals, cut_short)
 

@@ -12,6 +12,7 @@ from headgate.core import (
     ASK_TOOL,
     EscalationRaised,
     Note,
+    Plan,
     PlanItem,
     PlanWritten,
     TaskStatusGiven,
@@ -109,7 +110,7 @@ class _Plan:
     ports: CallPorts
 
     def items(self) -> tuple[PlanItem, ...]:
-        return self.ports.run.job.state.plan
+        return self.ports.run.job.state[Plan].items
 
     async def write(self, items: Sequence[PlanItem]) -> None:
         with self.ports.acting() as run:
@@ -120,10 +121,10 @@ class _Plan:
 def _new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
     """The plan that the model wrote, with what the runtime has to say about its steps."""
     if any(stage.foreach for stage in job.flow.leaves()):
-        items = list(merge_plan(job.state.plan, items))
+        items = list(merge_plan(job.state[Plan].items, items))
     if job.flow.skip_readonly:
         items = skip_reading(items)
-    return PlanWritten(version=job.state.plan_version + 1, items=tuple(items))
+    return PlanWritten(version=job.state[Plan].version + 1, items=tuple(items))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,14 @@ from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     OWN_FOLDER,
     SCOUTS,
+    AnswersTried,
     Body,
     Broken,
     Data,
     Decision,
     Role,
     ScoutReported,
+    VerifyRuns,
     clean_text,
     show_path,
 )
@@ -152,8 +154,8 @@ async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[Scou
 
 async def _remember(job: Job) -> ScoutMemory:
     """What is known about the latest failing run, also after a crash."""
-    memory, opening = scout_memory(job), job.state.answers.opening
-    latest = job.state.failures[-1].run_id if job.state.failures else ""
+    memory, opening = scout_memory(job), job.state[AnswersTried].opening
+    latest = job.state[VerifyRuns].failures[-1].run_id if job.state[VerifyRuns].failures else ""
     run_id = latest or (opening.run_id if opening and not opening.passed else "")
     if run_id and run_id != memory.run_id and job.place.verifier:
         memory.run_id, memory.failures, memory.trace = run_id, *await asyncio.to_thread(_read, job, run_id)
@@ -220,7 +222,12 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
 
 
 def _is_checked_first(job: Job) -> bool:
-    if job.place.verifier is None or job.place.proposing or job.state.answers.opening or job.task.is_question:
+    if (
+        job.place.verifier is None
+        or job.place.proposing
+        or job.state[AnswersTried].opening
+        or job.task.is_question
+    ):
         return False
     has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
     return has_scout_b and says_that_it_fails(job.request)
@@ -256,10 +263,13 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         most = job.pinned.scouts.seconds
         said = f"The verification was stopped after {most:g} s: what fails now is not known."
         problems = (*problems, Problem("warning", said))
-    opening = job.state.answers.opening
+    opening = job.state[AnswersTried].opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
     memory = await _remember(job)
-    failing |= {"is_later": bool(job.state.failures), "has_run": bool(job.state.run_ids)}
+    failing |= {
+        "is_later": bool(job.state[VerifyRuns].failures),
+        "has_run": bool(job.state[VerifyRuns].run_ids),
+    }
     if memory.run_id:
         lines = [] if memory.failures else [line for line in plain_lines(memory.trace) if line.strip()]
         failing |= {
@@ -277,16 +287,16 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
 
 async def _find_clues(job: Job, memory: ScoutMemory) -> FailureClues:
     """Where the latest failure may come from. After a verification, that has been looked into already."""
-    if job.state.failures:
-        tree = job.state.failures[-1].tree_after
+    if job.state[VerifyRuns].failures:
+        tree = job.state[VerifyRuns].failures[-1].tree_after
         return await find_clues(job, FailedRun(tree, memory.failures, memory.trace), runs=False)
-    opening = job.state.answers.opening
+    opening = job.state[AnswersTried].opening
     assert opening is not None
     names = tuple(failure.name for failure in memory.failures)
     took = sum(step.seconds for step in opening.steps)
     failed = FailedRun(opening.tree_after, memory.failures, memory.trace, took, names)
     # A flow that looks for suspects has measured the same tree itself.
-    runs = job.state.answers.suspects is None and await job.place.tree.mark() == failed.tree
+    runs = job.state[AnswersTried].suspects is None and await job.place.tree.mark() == failed.tree
     return await find_clues(job, failed, runs=runs)
 
 
@@ -304,7 +314,7 @@ def _read_project(job: Job) -> dict[str, Any]:
         "folder": "" if _project(job) == PurePosixPath(".") else show_path(str(_project(job))),
         "framework": framework,
         "one_test": one,
-        "red_before": tuple(job.state.runs.red),
+        "red_before": tuple(job.state[VerifyRuns].red),
     }
 
 

@@ -11,6 +11,7 @@ from headgate.core import (
     Body,
     Data,
     Decision,
+    DiffFindings,
     FailedRounds,
     Note,
     Repeat,
@@ -19,6 +20,7 @@ from headgate.core import (
     StageEnded,
     StageState,
     Tally,
+    VerifyRuns,
     is_lost,
     place_of,
 )
@@ -120,8 +122,8 @@ class StageRun:
             over=self.job.over,
             turns=self.state.turns + self._turns_inside,
             concludes=self.is_conversation,
-            idle_attempts=task.idle_attempts,
-            fixing=bool(task.failures or task.review),
+            idle_attempts=task.tree.idle_attempts,
+            fixing=bool(task[VerifyRuns].failures or task[DiffFindings]),
         )
 
     @property

@@ -20,6 +20,7 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
+    Person,
     ReplyFailed,
     ReplyReceived,
     Role,
@@ -28,6 +29,7 @@ from headgate.core import (
     StageStarted,
     StopAsked,
     ToolFinished,
+    VerifyRuns,
     ViewCompacted,
     bound_note,
     decide,
@@ -133,7 +135,7 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
 
 async def _tell_task(run: StageRun) -> None:
     """The task, with the files that it mentions: these count as read."""
-    lines = tuple(run.job.state.said)
+    lines = tuple(run.job.state[Person].said)
     opening = await asyncio.to_thread(open_task, run.job, run.stage)
     text, shown = opening.text, opening.mentioned
     if run.job.pinned.agents_md and shown.read:
@@ -177,7 +179,7 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
         )
     )
     message = Message("user", _notice(run, "compacted", _assignment(run)))
-    said = tuple(run.job.state.said) if _repeats_task(run) else ()
+    said = tuple(run.job.state[Person].said) if _repeats_task(run) else ()
     run.record(MessageAdded(role="user", slug="compacted", said=said), message.content)
     transcript.add_notice(message)
     transcript.give_lines(said, message)
@@ -189,7 +191,7 @@ async def _remind(run: StageRun) -> None:
     asked = stage_message(run.stage)
     in_view = any(message.content == asked for message in reversed(run.transcript.view))
     message = Message("user", _notice(run, "stages_compacted", "" if in_view else asked))
-    said = tuple(run.job.state.said) if _repeats_task(run) else ()
+    said = tuple(run.job.state[Person].said) if _repeats_task(run) else ()
     run.record(MessageAdded(role="user", slug="stages_compacted", said=said), message.content)
     run.transcript.add_reminder(message)
     run.transcript.give_lines(said, message)
@@ -267,7 +269,11 @@ async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
     stage, reason, state = run.stage, decision.reason, run.job.state
     if reason == "final_turn_spent":
         reason = run.state.final_reason
-    judged = state.passing_run or state.asked_pass or (stage.execution and run.state.files_changed)
+    judged = (
+        state[VerifyRuns].passing_run
+        or state[VerifyRuns].asked_pass
+        or (stage.execution and run.state.files_changed)
+    )
     if reason not in RAN_OUT and not (judged and reason in GAVE_UP):
         return False
     if not stage.allow_missing_done or not any(stage.checks.values()):

@@ -12,12 +12,14 @@ from typing import Literal
 
 from headgate.checks import StepRun, Verification, Verifier, unless_cut_short
 from headgate.core import (
+    AnswersTried,
     BaselineVerified,
     Broken,
     Comparison,
     Fail,
     Pass,
     StepResult,
+    VerifyRuns,
     VerifyStep,
     clean_text,
     compare,
@@ -111,7 +113,7 @@ class Trials:
             return unless_left_out(self.job, found)
 
     def _impatient(self, step: VerifyStep) -> VerifyStep:
-        opening = self.job.state.answers.opening
+        opening = self.job.state[AnswersTried].opening
         took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
         return step.model_copy(update={"timeout": min(step.timeout, max(self.least, PATIENCE * took))})
 
@@ -122,7 +124,7 @@ def unless_left_out(job: Job, found: Verification, started: Sequence[BaselineVer
     What is not known of the start is held against the first run of the task. `started` is what was just
     found out about the start.
     """
-    runs = job.state.runs
+    runs = job.state[VerifyRuns]
     known = {result.name: result for look in started for result in look.results}
     for step in found.steps:
         before = known.get(step.name) or runs.counted_at_start(step.name) or runs.first.get(step.name)
@@ -197,7 +199,7 @@ class RedBefore:
             for step in found.steps
             if step.left_out
             and step.name not in counted
-            and not self.job.state.runs.counted_at_start(step.name)
+            and not self.job.state[VerifyRuns].counted_at_start(step.name)
         ]
         if unknown and (looks_at_start(self.job) or protects_all(self.job)):
             until = max(index for index, ran in enumerate(self.ran) if ran.step.name in unknown)
@@ -217,7 +219,7 @@ class RedBefore:
     def _known(self, step: str) -> BaselineVerified | None:
         """What is known about a step at the start."""
         here = (look for look in self.looks if step in look.steps)
-        return self.job.state.runs.of(step) or next(here, None)
+        return self.job.state[VerifyRuns].of(step) or next(here, None)
 
     async def _look(self, ran: StepRun) -> BaselineVerified:
         """Finds out what a step comes to at the start, behind the steps that it stands behind now."""
@@ -255,7 +257,7 @@ async def was_red(job: Job) -> bool | None:
     Only where it is not known yet are the steps run there, and only if they take a reasonable time.
     """
     assert job.place.verifier is not None
-    runs, took = job.state.runs, {step.name: step.seconds for step in job.state.last_steps}
+    runs, took = job.state[VerifyRuns], {step.name: step.seconds for step in job.state[VerifyRuns].last_steps}
     steps = [
         replace_timeout(step, took.get(step.name, 0.0))
         for step in job.place.verifier.steps

@@ -18,12 +18,15 @@ from headgate.core import (
     Note,
     PhaseChanged,
     PhaseProbed,
+    Phases,
     PromptCut,
     Reply,
     ReplyFailed,
     ReplyReceived,
     Request,
+    Servers,
     ToolCall,
+    VerifyRuns,
     bound_note,
     clean_text,
     cut_text,
@@ -61,8 +64,8 @@ async def take_turn(run: StageRun) -> None:
         asked = run.job.models.settings[run.stage.model]
         run.record(ReplyReceived.of(reply, asked), reply_content(message))
         run.transcript.add(message)
-        if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state.failures:
-            run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
+        if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state[VerifyRuns].failures:
+            run.record(DiagnosisGiven(loop=run.job.state[VerifyRuns].loops, text=_diagnosis(run, message)))
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
     if reply is None or run.state.ending is not None:
@@ -91,7 +94,7 @@ async def _follow_phase(run: StageRun) -> None:
     model = job.models.clients[run.stage.model]
     left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
     seconds = max(min([PROBE_SECONDS, *left]), 0.0)
-    step = await next_phase(model, job.pinned.phase_control, job.state.phases, digest_turn(run), seconds)
+    step = await next_phase(model, job.pinned.phase_control, job.state[Phases].now, digest_turn(run), seconds)
     if probe := step.probe:
         cost = spent(probe.usage, job.models.settings[run.stage.model], estimated=probe.estimated)
         detail = job.place.redact(probe.detail)
@@ -177,7 +180,9 @@ def _note_of_rules(run: StageRun) -> Note:
 async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     job = run.job
-    sent = messages_to_send(run, job.pinned.phase_control, job.state.phases, job.pinned.phase_prompt_place)
+    sent = messages_to_send(
+        run, job.pinned.phase_control, job.state[Phases].now, job.pinned.phase_prompt_place
+    )
     job.people.pulse("reading", total=int(run.transcript.tokens()))
     options = run.stage.agent.options if run.stage.agent else AgentOptions()
     chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
@@ -217,7 +222,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         run.retry_after = None
         if reply.usage.prompt:
             run.transcript.measured(reply.cut.sent if reply.cut else reply.usage.prompt)
-        if reply.cut and run.job.state.cut is None:
+        if reply.cut and run.job.state[Servers].cut is None:
             model = run.job.models.settings[run.stage.model].model
             run.record(PromptCut(model=model, **asdict(reply.cut)))
         return replace(reply, message=_encodable(reply.message))

@@ -16,6 +16,7 @@ from headgate.core import (
     StepFailed,
     Verdict,
     VerifyFinished,
+    VerifyRuns,
     VerifyStarted,
     say_failed,
 )
@@ -117,8 +118,14 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     counts = isinstance(found.verdict, Fail)
     failing = tuple(job.place.redact(describe(failure)) for failure in found.failures if counts)
     late = any(step.timed_out for step in found.steps if step.name not in found.forgiven)
-    if message and not asked and job.state.round.is_idle(job.state.failures, own, reason, failing):
-        message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
+    if (
+        message
+        and not asked
+        and job.state[VerifyRuns].work.is_idle(job.state[VerifyRuns].failures, own, reason, failing)
+    ):
+        message = (
+            fill("verify_unchanged", run_id=job.state[VerifyRuns].failures[-1].run_id) + "\n\n" + message
+        )
     if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
         message = "\n".join([message, *lost])
     finished = VerifyFinished(

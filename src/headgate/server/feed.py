@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import FINAL_STATES, Event, Pulse, State, TaskResumed, TaskStarted, fold, milestone
+from headgate.core import FINAL_STATES, Event, Pulse, State, TaskResumed, TaskStarted, fold
 from headgate.engine import Activity
 from headgate.log import Bus, Store, find_pause
 
@@ -49,7 +49,6 @@ class Narrator:
 
     store: Store
     _states: dict[str, State] = field(default_factory=dict)
-    _retried: dict[str, str] = field(default_factory=dict)
 
     def text(self, event: Event) -> str | None:
         """Takes the next event of a task; one line about it if it is a milestone.
@@ -60,12 +59,12 @@ class Narrator:
         if state is None:
             state = self._states[event.task] = fold(self.store.events(event.task, before=event.seq))
             row = self.store.task(event.task)
-            self._retried[event.task] = row.task.resumes if row else ""
+            state.tries_again = row.task.resumes if row else ""
         state.apply(event)
-        text = milestone(event, state, self._retried[event.task])
+        line = event.line(state)
         if state.status in FINAL_STATES:
-            del self._states[event.task], self._retried[event.task]
-        return text
+            del self._states[event.task]
+        return line.text if line and line.tone != "call" else None
 
     def entry(self, event: Event) -> Entry:
         """Takes the next event of a task."""

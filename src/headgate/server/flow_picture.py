@@ -9,6 +9,8 @@ from headgate.core import (
     FINAL_STATES,
     PLANNER,
     Ending,
+    Executions,
+    Plan,
     Stage,
     State,
     expand_executions,
@@ -54,11 +56,11 @@ class _Drawing:
 
     def level(self, stages: Sequence[Stage], parent: str) -> tuple[Box, ...]:
         """The boxes of one level, in the round of the group around it with this path."""
-        steps = expand_steps(stages, self._state.plan, self._state.plan_since)
+        steps = expand_steps(stages, self._state[Plan].items, self._state[Plan].since)
         recipes = self._state.flow.recipes if self._state.flow else {}
         return tuple(
             self._box(stage, parent)
-            for stage in expand_executions(steps, self._state.executed.all, recipes)
+            for stage in expand_executions(steps, self._state[Executions].all, recipes)
             if stage.foreach != "recipe"
         )
 

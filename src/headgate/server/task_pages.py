@@ -12,9 +12,11 @@ from headgate.config import builtin_flows, load_flow
 from headgate.core import (
     FINAL_STATES,
     ReplyReceived,
+    Rewrites,
     State,
     StepFailed,
     VerifyFinished,
+    Workplace,
     build_report,
     parse_task_text,
     plain,
@@ -143,7 +145,7 @@ class Pages:
             "retries": self._retries(row),
             "works": self._service.worker is not None,
             "undoable": can_undo(row, state),
-            "mergeable": is_mergeable(row) and state.has_worktree and not state.merged,
+            "mergeable": is_mergeable(row) and state[Workplace].has_worktree and not state[Rewrites].merged,
             "problem": problem,
             "added": added,
             "kept": self._is_kept(row, view),
@@ -197,9 +199,9 @@ class Pages:
 
     def _elapsed(self, row: TaskRow, state: State) -> float:
         """How long it has been worked on, up to now if it runs."""
-        if row.state != "RUNNING" or not state.started_at:
+        if row.state != "RUNNING" or not state.clock.started_at:
             return state.seconds
-        return state.lead + max(time.time() - state.started_at - state.paused, 0.0)
+        return state.clock.lead + max(time.time() - state.clock.started_at - state.clock.paused, 0.0)
 
     def _activity(self, row: TaskRow, view: TaskView) -> dict[str, Any]:
         """What the task is doing now. Nothing else is known right after its start, or of another process."""
@@ -266,7 +268,7 @@ class Pages:
 
 def can_undo(row: TaskRow, state: State) -> bool:
     """Whether something of an ended task is in the working tree, as far as the log tells."""
-    is_here = state.merged or not state.base
+    is_here = state[Rewrites].merged or not state[Workplace].base
     return row.state in FINAL_STATES and bool(state.files_changed) and is_here and not row.undone
 
 

@@ -2,33 +2,12 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Literal
 
-from headgate.core import (
-    ApplyRefused,
-    CandidateTried,
-    EditsNoticed,
-    Event,
-    PromptCut,
-    ProposalMade,
-    ReplyFailed,
-    StageEnded,
-    StageStarted,
-    State,
-    StepFailed,
-    TaskEnded,
-    ToolFinished,
-    UndoFinished,
-    UndoRefused,
-    VerifyFinished,
-    milestone,
-    plain,
-)
+from headgate.core import Event, State, Tone, plain
 from headgate.log import Store, TaskRow, complete_state
 
 MOST_KEPT = 16
 """Tasks that are kept folded. People look at few at a time."""
-Tone = Literal["plain", "stage", "good", "bad", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +34,6 @@ class Spent:
 class TaskView:
     """A task's events, and what follows from them."""
 
-    resumes: str
     events: list[Event] = field(default_factory=list)
     moments: list[Moment] = field(default_factory=list)
     spending: list[Spent] = field(default_factory=list)
@@ -69,14 +47,15 @@ class TaskView:
     def take(self, event: Event) -> None:
         """Takes the next event in."""
         state = self.folded
-        before = state.requests
+        before = state.accounts.requests
         state.apply(event)
         self.events.append(event)
-        if text := milestone(event, state, self.resumes):
-            self.moments.append(Moment(event.seq, state.seconds, plain(text), _tone(event)))
-        if state.requests != before:
-            used = state.usage.prompt + state.usage.completion
-            self.spending.append(Spent(state.seconds, used, state.cost))
+        line = event.line(state)
+        if line and line.tone != "call":
+            self.moments.append(Moment(event.seq, state.seconds, plain(line.text), line.tone))
+        if state.accounts.requests != before:
+            used = state.accounts.usage.prompt + state.accounts.usage.completion
+            self.spending.append(Spent(state.seconds, used, state.accounts.cost))
 
     def state(self, row: TaskRow) -> State:
         """The state now, also of a task that has not started."""
@@ -106,28 +85,10 @@ class TaskViews:
     def of(self, row: TaskRow) -> TaskView:
         """The task as its events tell it now."""
         name = row.task.id
-        view = self._kept.pop(name, None) or TaskView(row.task.resumes)
+        view = self._kept.pop(name, None) or TaskView(folded=State(tries_again=row.task.resumes))
         for event in self._store.events(name, view.last_seq):
             view.take(event)
         self._kept[name] = view
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         return view
-
-
-def _tone(event: Event) -> Tone:
-    match event.body:
-        case TaskEnded(state="SUCCESS") | ProposalMade() | VerifyFinished(passed=True):
-            return "good"
-        case CandidateTried(verdict="passed"):
-            return "good"
-        case TaskEnded(state="CANCELLED") | UndoFinished() | EditsNoticed():
-            return "note"
-        case TaskEnded() | ApplyRefused() | UndoRefused() | StepFailed() | VerifyFinished() | StageEnded():
-            return "bad"
-        case ReplyFailed() | PromptCut() | ToolFinished():
-            return "note"
-        case StageStarted():
-            return "stage"
-        case _:
-            return "plain"

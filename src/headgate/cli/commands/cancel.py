@@ -11,7 +11,10 @@ from headgate.cli.follow import start_worker
 from headgate.cli.printing import say
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import find_only, open_store
-from headgate.core import TaskState
+from headgate.core import (
+    TaskState,
+    Workplace,
+)
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.log import load_state
@@ -59,7 +62,7 @@ async def cancel_and_wait(engine: Engine, task_id: str) -> str:
             if state == "PROPOSED":
                 return f"Task {task_id} is a proposal again; nothing was changed."
             row = engine.store.task(task_id)
-            if state == "CANCELLED" and row and load_state(engine.store, row).has_worktree:
+            if state == "CANCELLED" and row and load_state(engine.store, row)[Workplace].has_worktree:
                 return f"Task {task_id} was cancelled. Its worktree .headgate/worktrees/{task_id} stays."
             if state == "CANCELLED":
                 return f"Task {task_id} was cancelled. Its changes so far stay in the working tree."

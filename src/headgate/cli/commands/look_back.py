@@ -39,7 +39,6 @@ from headgate.core import (
     VerifyFinished,
     build_report,
     fold,
-    milestone,
     plain,
     render_markdown,
 )
@@ -214,13 +213,13 @@ def story_lines(
         yield f"Attached: {count:,} line{'s' * (count != 1)}.", None
     if constraints := row.task.constraints.render():
         yield constraints, None
-    state = State()
+    state = State(tries_again=row.task.resumes)
     for event in events:
         state.apply(event)
-        line = milestone(event, state, row.task.resumes)
-        if line:
+        line = event.line(state)
+        if line and line.tone != "call":
             stamp = f"[{clock(state.seconds)}] "
-            yield f"{stamp}{printable(line)}", len(stamp)
+            yield f"{stamp}{printable(line.text)}", len(stamp)
         if detail:
             told = conversation_lines(event, (contents or {}).get(event.seq, ""))
             for more in (*told, *detail_lines(event, folder)):

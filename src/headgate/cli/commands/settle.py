@@ -20,7 +20,14 @@ from headgate.cli.shared import (
     repo_option,
 )
 from headgate.cli.stored_tasks import find_only, find_store, open_store
-from headgate.core import FINAL_STATES, WHY_NOT_IN_DIFF, Report, Task, plain
+from headgate.core import (
+    FINAL_STATES,
+    WHY_NOT_IN_DIFF,
+    Report,
+    Task,
+    Workplace,
+    plain,
+)
 from headgate.engine import Engine, Merged, MergeProgress, Overlap, is_mergeable
 from headgate.errors import ConfigError
 from headgate.log import Store, TaskRow, load_state
@@ -65,7 +72,7 @@ def find_settled(store: Store, task_id: str | None) -> TaskRow:
         waiting = [
             row
             for row in store.latest_tasks(FINAL_STATES)
-            if is_mergeable(row) and load_state(store, row).has_worktree
+            if is_mergeable(row) and load_state(store, row)[Workplace].has_worktree
         ]
         proposals = [row for row in store.tasks() if row.state == "PROPOSED"]
         if len(waiting) == 1 and not proposals:

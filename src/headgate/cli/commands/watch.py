@@ -123,7 +123,7 @@ class Watcher:
 
     async def _follow(self, view: ShownTask, show: Callable[[Event], None]) -> Ending:
         """Shows events as they are committed, until nobody works any more; the last lines and the code."""
-        view.tries_again, view.shows_calls = self.task.resumes, not self.detail
+        view.shows_calls = not self.detail
         watching = asyncio.ensure_future(self._watch(view, show))
         lock = self.folder.work_lock()
         idle = 0

@@ -156,7 +156,7 @@ class Conversation:
         known = fold(engine.store.events(task.id))
         view = self.view = TaskView(engine.bus, self.screen)
         engine.bus.state, began = known, known.last_seq
-        view.tries_again, view.idle_until = task.resumes, time.time()
+        view.idle_until = time.time()
         waiting = QueueLines(view, engine.store, task.id)
         self.running = task
         report = await engine.run(task, waiting.tell, began, known)

@@ -1,17 +1,54 @@
-"""What stages pass on: the plan that a model wrote, with its steps as stages, and the notes of stages.
+"""The plan that a model wrote, and its steps as stages."""
 
-A note is the model's own text, and a model may write any amount. It is bounded in the log, and bounded again
-in what later stages are told. Whatever is cut is marked with what it was.
-"""
-
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Literal
 
-from headgate.core.events import Note, PlanItem, Status
+from headgate.core.event import Slice
 from headgate.core.flow import Stage
-from headgate.core.text import cut_text, share_out
+from headgate.core.settings import Data
+
+Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+
+class PlanItem(Data):
+    """One step of the plan that the model wrote."""
+
+    id: str
+    description: str
+    goal: str = ""
+    status: Status = "pending"
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
+    writes: bool = True
+    """False where the model said that the step changes no file."""
+    reason: str = ""
+    """Why it was skipped."""
+
+
+@dataclass
+class Plan(Slice):
+    """The plan as it stands."""
+
+    items: tuple[PlanItem, ...] = ()
+    version: int = 0
+    since: dict[str, int] = field(default_factory=dict)
+    """In which version of the plan each step was written as it is."""
+    replans: int = 0
+    """How often it was rewritten because something had failed."""
+
+    def write(self, items: tuple[PlanItem, ...], version: int) -> None:
+        """Takes a new version."""
+        self.since = written_since(self.since, self.items, items, version)
+        self.items, self.version = items, version
+
+    def mark(self, item: str, status: Status) -> None:
+        """Notes how far a step has come."""
+        self.items = tuple(
+            one.model_copy(update={"status": status}) if one.id == item else one for one in self.items
+        )
+
 
 REPLACED = "the plan was rewritten without it"
 _SLUG_CHARS = 20
@@ -96,11 +133,6 @@ def written_since(
     }
 
 
-def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[PlanItem, ...]:
-    """The plan with one step's status changed."""
-    return tuple(one.model_copy(update={"status": status}) if one.id == item else one for one in plan)
-
-
 def _is_rewritten(old: PlanItem | None, new: PlanItem) -> bool:
     return old is None or (old.status in ("completed", "failed") and new.status == "pending")
 
@@ -135,91 +167,3 @@ def skip_reading(items: Sequence[PlanItem]) -> list[PlanItem]:
         else item
         for item in items
     ]
-
-
-# Notes.
-
-
-SUMMARY_CHARS = 6_000
-LIST_CHARS = 2_500
-"""Of the decisions, of the next actions, and of the risks, together."""
-ITEM_CHARS = 1_000
-FILES_CHARS = 1_500
-METADATA_CHARS = 3_500
-LOGGED_CHARS = SUMMARY_CHARS + 3 * LIST_CHARS + 2 * FILES_CHARS + METADATA_CHARS
-"""What a note has in the log at most: 20,000 characters."""
-
-
-def bound_note(note: Note) -> Note:
-    """The note as the log keeps it."""
-    metadata = len(json.dumps(note.metadata, ensure_ascii=False, default=str))
-    return note.model_copy(
-        update={
-            "summary": cut_text(note.summary, SUMMARY_CHARS, "the summary"),
-            "decisions": _bound_list(note.decisions, LIST_CHARS, "decisions"),
-            "next_actions": _bound_list(note.next_actions, LIST_CHARS, "next actions"),
-            "risks": _bound_list(note.risks, LIST_CHARS, "risks"),
-            "files_read": _bound_list(note.files_read, FILES_CHARS, "files"),
-            "files_changed": _bound_list(note.files_changed, FILES_CHARS, "files"),
-            "metadata": note.metadata
-            if metadata <= METADATA_CHARS
-            else {"cut": f"{metadata} characters of metadata"},
-        }
-    )
-
-
-def render_notes(notes: Sequence[tuple[str, Note]], room: int) -> str:
-    """What earlier stages left, in at most so many characters: short notes whole, long ones alike."""
-    texts = [(stage, *_parts(stage, note)) for stage, note in notes]
-    texts = [(stage, summary, rest) for stage, summary, rest in texts if summary or rest]
-    sizes = [len(summary) + len(rest) + bool(summary and rest) + 1 for _, summary, rest in texts]
-    limit = share_out(sizes, room + 1) - 1
-    return "\n".join(_fit(stage, summary, rest, limit) for stage, summary, rest in texts if limit > 0)
-
-
-def list_names(names: Sequence[str], most: int, room: int) -> str:
-    """The latest names, as many as `most` and the room allow, and how many others there are."""
-    shown: list[str] = []
-    for name in reversed(names[-most:]):
-        room -= len(name) + 2
-        if room < 0:
-            break
-        shown.append(name)
-    left = len(names) - len(shown)
-    return ", ".join([*([f"{left} more"] if left else []), *reversed(shown)])
-
-
-def _bound_list(items: Sequence[str], room: int, what: str) -> tuple[str, ...]:
-    if sum(len(item) + 1 for item in items) <= room and all(len(item) <= ITEM_CHARS for item in items):
-        return tuple(items)
-    kept: list[str] = []
-    room -= 60  # for the mark at the end
-    for item in items:
-        item = cut_text(item, min(ITEM_CHARS, max(room, 0)), what)
-        room -= len(item) + 1
-        if room < 0:
-            return (*kept, f"[... {len(items) - len(kept)} more {what} cut here ...]")
-        kept.append(item)
-    return tuple(kept)
-
-
-def _parts(stage: str, note: Note) -> tuple[str, str]:
-    said = stage if note.accepted else f"{stage} (the runtime did not accept this)"
-    summary = f"- {said}: {note.summary}" if note.summary else ""
-    output = () if note.output is None else (json.dumps(note.output, ensure_ascii=False, default=str),)
-    lists = (
-        ("output", output),
-        ("decided", note.decisions),
-        ("next", note.next_actions),
-        ("risk", note.risks),
-    )
-    rest = "\n".join(f"  {title}: {item}" for title, items in lists for item in items)
-    return summary or (f"- {said}:" if rest else ""), rest
-
-
-def _fit(stage: str, summary: str, rest: str, limit: int) -> str:
-    """A note in so many characters. Its lists give way first, but never to less than a half of it."""
-    half = max(limit // 2, limit - len(summary) - 1)
-    rest = cut_text(rest, half, f"the lists of {stage}") if summary else cut_text(rest, limit, stage)
-    summary = cut_text(summary, limit - len(rest) - bool(rest), f"the note of {stage}")
-    return "\n".join(part for part in (summary, rest) if part)

@@ -1,0 +1,123 @@
+"""What an event is: when it was, what it says, what follows from it, and what people are told of it.
+
+Each kind of event is a class of `Body`. Its name has the subject first and is in the past tense. Its fields
+are small and stay for ever. What a model wrote or read (prompts, replies, tool results) is an event's
+`content`, kept beside it while the task runs and deleted with the conversation; no fold needs it afterwards.
+
+What belongs to one feature is kept in a `Slice` of the state, which stands beside the events that change it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from headgate.core.settings import Data
+
+if TYPE_CHECKING:
+    from headgate.core.state import State
+
+Tone = Literal["plain", "stage", "good", "bad", "note", "call"]
+"""How a line is meant. `call` is a call of the model: a detail for those who watch it come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence about an event, for people."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where and when something happened."""
+
+    seq: int
+    task: str
+    path: str
+    """The attempt at a stage that it belongs to, such as `rounds#2/implement`; see `tree`."""
+    turn: int
+    at: float
+
+
+class Body(Data):
+    """What is particular to one kind of event. A class of it with a `kind` is known by that from then on."""
+
+    kind: ClassVar[str] = ""
+    goes_on: ClassVar[bool] = False
+    """Nobody worked on the task before it."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    def apply(self, state: "State", now: Moment) -> None:
+        """Changes the state to what is true after this event."""
+
+    def line(self, state: "State", now: Moment) -> Line | None:
+        """The sentence that people read about it, with the state after it; None if nobody needs to hear."""
+        return None
+
+
+_KINDS: dict[str, type[Body]] = {}
+
+
+class Unknown(Body):
+    """An event of a kind that this version does not know: nothing follows from it."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+def read_body(kind: str, fields: Mapping[str, Any]) -> Body:
+    """An event's body as a log holds it. ValidationError for fields that its kind does not have."""
+    known = _KINDS.get(kind)
+    return known.model_validate(fields) if known else Unknown(name=kind, fields=dict(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Moment):
+    """One entry of the log."""
+
+    body: Body
+
+    @property
+    def kind(self) -> str:
+        return self.body.name if isinstance(self.body, Unknown) else self.body.kind
+
+    def line(self, state: "State") -> Line | None:
+        """What people are told of it. `state` is the state after it."""
+        return self.body.line(state, self)
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as `--json` prints it."""
+        body = self.body.fields if isinstance(self.body, Unknown) else self.body.model_dump(mode="json")
+        head = {"seq": self.seq, "task": self.task, "path": self.path, "turn": self.turn, "at": self.at}
+        return {**head, "kind": self.kind, "body": body}
+
+
+class Slice:
+    """What one feature knows of a task: a dataclass that can be made without arguments, `state[ITS CLASS]`.
+
+    It belongs to the module of the events that change it, and is not known elsewhere in the state.
+    """
+
+    __slots__ = ()
+
+
+_B = TypeVar("_B", bound=Body)
+FOLLOWERS: dict[type[Body], list[Callable[["State", Any, Moment], None]]] = {}
+"""What else follows from a kind of event, after what it changes itself."""
+
+
+def follows(
+    kind: type[_B],
+) -> Callable[[Callable[["State", _B, Moment], None]], Callable[["State", _B, Moment], None]]:
+    """For a function of a feature that takes in events which are not its own."""
+
+    def register(function: Callable[["State", _B, Moment], None]) -> Callable[["State", _B, Moment], None]:
+        FOLLOWERS.setdefault(kind, []).append(function)
+        return function
+
+    return register

@@ -1,0 +1,97 @@
+"""Failed verifications, and whether anything was done about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from headgate.core.turn_events import ToolStarted
+
+if TYPE_CHECKING:
+    from headgate.core.verification import VerifyFinished
+
+
+@dataclass
+class Failure:
+    """One failed verification and what was made of it."""
+
+    run_id: str
+    reason: str
+    tree: str = ""
+    """The git tree that failed."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed, where the runner's format is known."""
+    diagnosis: str = ""
+    fix: str | None = None
+    """What was changed afterwards, as a diff; None until that is known."""
+    tree_after: str = ""
+    """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
+    sentence: str = ""
+    """Why it failed, for people: the first failing test by name, or else the step that failed."""
+    own: str = ""
+    """The tree that failed, without what others had changed; and the one after the run, without it."""
+    own_after: str = ""
+
+    @classmethod
+    def of(cls, body: "VerifyFinished") -> Self:
+        """A run that failed. Earlier versions did not tell the task's own changes apart."""
+        return cls(
+            body.run_id,
+            body.reason,
+            body.tree,
+            body.failing,
+            tree_after=body.tree_after,
+            sentence=body.sentence,
+            own=body.own or body.tree,
+            own_after=body.own_after or body.tree_after,
+        )
+
+
+@dataclass
+class WorkSinceFailure:
+    """What was done since the last failed verification."""
+
+    written: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """What tools wrote: the hash of each file before the first write and after the last."""
+    ran: bool = False
+    """A command was run."""
+
+    def take(self, call: ToolStarted, *, ok: bool) -> None:
+        """Takes a call in that has ended. A write that failed wrote nothing."""
+        for change in call.changes if ok else ():
+            before, _ = self.written.get(change.path, (change.before, None))
+            self.written[change.path] = (before, change.after)
+        self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
+
+    def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
+        """Whether the task has changed nothing since the last of these failures, by what the next run found.
+
+        `tree` is without what others changed. It shows neither what git ignores nor what a command did
+        elsewhere. What tools wrote is compared by its hashes; a command counts as a change if verification
+        now fails in another way.
+        """
+        last = failures[-1] if failures else None
+        if (
+            last is None
+            or tree not in (last.own, last.own_after)
+            or any(before != after for before, after in self.written.values())
+        ):
+            return False
+        return not self.ran or (reason, failing) == (last.reason, last.failing)
+
+
+LISTED = 12
+
+
+def condense_failures(failures: Sequence[Failure]) -> str:
+    """What failed, and what was made of it, a few lines each, the latest last."""
+    lines = []
+    for number, failure in list(enumerate(failures, 1))[-LISTED:]:
+        lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+        lines += [f"   failing: {test}" for test in failure.failing[:3]]
+        if failure.diagnosis:
+            lines.append(f"   diagnosis: {failure.diagnosis}")
+        fix = failure.fix or ""
+        files = [line[6:] for line in fix.splitlines() if line.startswith("+++ b/")]
+        if failure.diagnosis or fix:
+            lines.append(f"   changed: {', '.join(files) or 'nothing'}")
+    return "\n".join(lines)

@@ -1,0 +1,262 @@
+"""What was written of a task's changes elsewhere than where it worked, or taken back again.
+
+A proposal is applied; what was done in a worktree is merged into the user's own tree; both can be undone.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from headgate.core.event import Body, Line, Moment, Slice
+from headgate.core.person import Person
+from headgate.core.state import State
+from headgate.core.task_events import Workplace
+from headgate.core.text import count
+from headgate.core.turn_events import FileHashes
+from headgate.core.verification import StepResult, VerifyRuns
+
+ProposalStep = Literal["", "proposed", "applying", "applied"]
+"""How far the proposal of a dry run has come."""
+
+
+@dataclass
+class Proposed(Slice):
+    """What a dry run proposes, and what became of it."""
+
+    step: ProposalStep = ""
+    trees: tuple[str, str] | None = None
+    """The trees whose difference is proposed."""
+    conflicts: tuple[str, ...] = ()
+    """Why it could not be applied, the last time that was tried."""
+    refusal: str = ""
+    """What else kept it from being applied then."""
+    applied_tree: str = ""
+    """The git tree right after it was written."""
+
+
+@dataclass
+class Rewrites(Slice):
+    """What was written of a task to the user's own tree after its end."""
+
+    merge: "MergeStarted | None" = None
+    """What was written of its worktree to the user's own tree, or is about to be."""
+    merged: bool = False
+    merge_verified: "MergeVerified | None" = None
+    undo: "UndoStarted | None" = None
+    """The attempt to take its changes back that was made, or is under way."""
+    undone: bool = False
+    """Its changes were taken back."""
+
+
+class ProposalMade(Body):
+    """A dry run's stages are over. Nothing was written; the task waits for `apply` or `abort`."""
+
+    kind: ClassVar[str] = "proposal_made"
+    before: str
+    """A git tree of what was found, as far as it is to be changed."""
+    after: str
+    """A git tree of what is proposed; the difference is the proposal."""
+    summary: str
+    files_changed: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    """What a person said too late to be read."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state.status, state.reason, state.summary = "PROPOSED", "done", self.summary
+        state.files_changed = dict.fromkeys(self.files_changed)
+        state[Person].unread = self.unread
+        proposal = state[Proposed]
+        proposal.step, proposal.trees = "proposed", (self.before, self.after)
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        what = count(len(self.files_changed), "file") if self.files_changed else "no change"
+        return Line(f"PROPOSED: {what}", "good")
+
+
+class ApplyStarted(Body):
+    """A proposal is about to be written. After a crash, the hashes tell which files were."""
+
+    kind: ClassVar[str] = "apply_started"
+    baseline: str
+    """The git tree as it was found now: the task's diff is taken against it from here on."""
+    changes: tuple[FileHashes, ...]
+
+    def apply(self, state: State, now: Moment) -> None:
+        state.status, state.reason, state.baseline = "RUNNING", "", self.baseline
+        state.first_hashes = {change.path: change.before for change in self.changes}
+        state.files_changed = dict.fromkeys(change.path for change in self.changes)
+        proposal = state[Proposed]
+        proposal.step, proposal.conflicts, proposal.refusal = "applying", (), ""
+        runs = state[VerifyRuns]
+        runs.at_start.clear()  # the task now begins with another tree
+        runs.first.clear()
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        if not self.changes:
+            return Line("The proposed changes are already in the working tree: nothing to write")
+        return Line(f"Applying the proposal: {count(len(self.changes), 'file')}")
+
+
+class ApplyFinished(Body):
+    """The proposal is in the working tree."""
+
+    kind: ClassVar[str] = "apply_finished"
+    tree: str = ""
+    """The git tree with it: what is changed from here on, nobody has reviewed."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Proposed].step, state[Proposed].applied_tree = "applied", self.tree
+
+
+class ApplyRefused(Body):
+    """The proposal was not applied, and nothing was changed: by default because the tree has moved on."""
+
+    kind: ClassVar[str] = "apply_refused"
+    conflicts: tuple[str, ...] = ()
+    reason: str = "conflict"
+    """Or `environment`, `crash`, `crash_loop`, `cancelled`: then there are no conflicts."""
+    detail: str = ""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state.status, state.reason = "PROPOSED", self.reason
+        proposal = state[Proposed]
+        proposal.step, proposal.conflicts, proposal.refusal = "proposed", self.conflicts, self.detail
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        if self.reason == "cancelled":
+            return Line("Cancelled before anything was written: it is a proposal again", "bad")
+        if not self.conflicts:
+            return Line(f"The proposal was not applied; nothing was changed: {self.detail}", "bad")
+        return Line(
+            f"The proposal no longer applies; nothing was changed: {'; '.join(self.conflicts)}", "bad"
+        )
+
+
+class WorktreeCommitted(Body):
+    """What the task changed was committed in its worktree."""
+
+    kind: ClassVar[str] = "worktree_committed"
+    commit: str
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Workplace].commit = self.commit
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Committed {self.commit[:12]} on headgate/{now.task}")
+
+
+class WorktreeRemoved(Body):
+    """The task's worktree and its branch are gone."""
+
+    kind: ClassVar[str] = "worktree_removed"
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Workplace].has_worktree = False
+
+
+class MergeStarted(Body):
+    """What a task changed in its worktree is about to be written to the user's own tree; see UndoStarted."""
+
+    kind: ClassVar[str] = "merge_started"
+    before: str
+    """A git tree with the files as they were found."""
+    after: str
+    """A git tree with the files as they are to be; the difference is what an undo takes back."""
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].merge = self
+
+
+class MergeFinished(Body):
+    """What the task changed is in the user's own tree."""
+
+    kind: ClassVar[str] = "merge_finished"
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].merged = True
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        merge = state[Rewrites].merge
+        return Line(f"Written to your own tree: {count(len(merge.changes) if merge else 0, 'file')}")
+
+
+class MergeVerified(Body):
+    """What the verification steps found in the user's own tree, with the task's changes in it."""
+
+    kind: ClassVar[str] = "merge_verified"
+    run_id: str = ""
+    """Empty if the steps could not be begun, or there are none."""
+    passed: bool | None
+    """None: there are no steps."""
+    reason: str = ""
+    """Why they did not pass."""
+    steps: tuple[StepResult, ...] = ()
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].merge_verified = self
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        if self.passed is None:
+            return Line("Not verified in your own tree: no verification steps are configured")
+        if self.passed:
+            return Line(f"Verified in your own tree: {count(len(self.steps), 'step')} passed")
+        return Line(f"Verification failed in your own tree: {self.reason.rstrip('.')}")
+
+
+class MergeRefused(Body):
+    """Writing it to the user's own tree was begun and given up."""
+
+    kind: ClassVar[str] = "merge_refused"
+    reason: str
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].merge = None
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Not written to your own tree: {self.reason.rstrip('.')}")
+
+
+class UndoStarted(Body):
+    """What an ended task changed is about to be taken back. After a crash, the hashes tell how far that came.
+
+    What is written is the content, until it is written.
+    """
+
+    kind: ClassVar[str] = "undo_started"
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+    """The folders that are removed if nothing is left in them."""
+    kept: tuple[str, ...] = ()
+    """Files that changed during the task and stay, because the task did not write them."""
+    left: tuple[str, ...] = ()
+    """What the task changed and cannot be taken back: links, large files, other repositories."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].undo = self
+
+
+class UndoFinished(Body):
+    """What the task changed is no longer in the working tree."""
+
+    kind: ClassVar[str] = "undo_finished"
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].undone = True
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        undo = state[Rewrites].undo
+        return Line(f"Task {now.task} was undone: {count(len(undo.changes) if undo else 0, 'file')}", "note")
+
+
+class UndoRefused(Body):
+    """Taking a task's changes back was begun and given up: they are all in the tree again, or say so."""
+
+    kind: ClassVar[str] = "undo_refused"
+    reason: str
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Rewrites].undo = None
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Task {now.task} was not undone: {self.reason.rstrip('.')}", "bad")

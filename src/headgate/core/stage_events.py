@@ -1,0 +1,194 @@
+"""How stages begin and end, and what the runtime decides in between."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from headgate.core.attempt import StageState, is_announced_end
+from headgate.core.conclusion import Conclusion
+from headgate.core.event import Body, Line, Moment
+from headgate.core.flow import PLANNER, Ending, Stage
+from headgate.core.notes import Note
+from headgate.core.reasons import say_end, say_reason
+from headgate.core.reviews import DiffFindings
+from headgate.core.settings import SCOUTS
+from headgate.core.state import State
+from headgate.core.text import first_clause
+from headgate.core.tree import place_of, stage_ids
+from headgate.core.verification import VerifyRuns
+
+_DOING = {
+    "explore": "analyzing codebase...",
+    "plan": "planning...",
+    "implement": "implementing changes...",
+    "work": "working...",
+    "answer": "reading...",
+}
+_DOING_BY_KIND = {"answer": "asking...", PLANNER: "deciding what to do..."}
+_QUERYING = {"code": "reading the code map", "build": "finding out how to build and test"}
+
+
+class StageStarted(Body):
+    """A stage was entered, or entered again."""
+
+    kind: ClassVar[str] = "stage_started"
+    stage: str
+    title: str
+    attempt: int
+    reason: Literal["next", "retry", "check_failed", "replan", "review"]
+    tools: tuple[str, ...]
+    turns: int
+    """The turns it may take."""
+    item: str = ""
+    """The step of the plan that it carries out, where the flow makes a stage for each."""
+    stage_kind: str = "talk"
+    """What it does; see `Stage.kind`. A stage that is not announced to people has no title."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        entered = StageState(now.path, self.stage, self.title, self.attempt, 1, self.turns, item=self.item)
+        entered.kind, entered.reason = self.stage_kind, self.reason
+        entered.started_at = entered.last_at = now.at
+        entered.equip(self.tools)
+        state.tree.enter(entered)
+        state.tree.retries_before_write += entered.tries > 1 and not state.files_changed
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        text = self._say(state, now.path)
+        return Line(text, "stage") if self.title and text else None
+
+    def _say(self, state: State, path: str) -> str:
+        scout = next((name for name, shown in SCOUTS.items() if shown == self.title), "")
+        match self.reason:
+            case "next" if scout and self.stage_kind == "talk":
+                return f"{self.title}: a model reads on..."
+            case "next" if scout:
+                return f"Querying {self.title}... {_QUERYING[scout]}"
+            case "next":
+                doing = _DOING_BY_KIND.get(self.stage_kind) or _DOING.get(self.stage, "started")
+                return f"{self.title}: {doing}"
+            case "check_failed":
+                most = _most_rounds(path, state)
+                of = f"/{most}" if most else ""
+                return f"Verification failed, debugging... Attempt {state[VerifyRuns].loops + 1}{of}..."
+            case "review":
+                found = state[DiffFindings].latest_told
+                return f"{self.title}: looking at the diff again{f': {first_clause(found)}' if found else ''}"
+            case "retry":
+                return f"{self.title}: started again"
+            case "replan":
+                return ""
+
+
+def _most_rounds(path: str, state: State) -> int:
+    """How many rounds the group around a stage may have; 0 if it is in none."""
+    level: Sequence[Stage] = state.flow.stages if state.flow else ()
+    most = 0
+    for name in stage_ids(path):
+        group = next((stage for stage in level if stage.id == name), None)
+        level = group.stages if group else ()
+        most = group.repeat.max if group and group.repeat else most
+    return most
+
+
+class DecisionMade(Body):
+    """What the runtime did about it, where that was not simply to go on."""
+
+    kind: ClassVar[str] = "decision_made"
+    action: str
+    reason: str
+    detail: str = ""
+    seconds: float = 0.0
+    """How long a wait before another attempt takes, from this event on."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        attempt = state.nodes.get(now.path)
+        match self.action:
+            case "final_turn":
+                state[Conclusion].final_turns.append(self.reason)
+                if attempt:
+                    attempt.final_granted, attempt.final_reason = True, self.reason
+            case "retry":
+                state.tree.retries[place_of(now.path)] = self.detail or self.reason
+            case "wait" if self.seconds:
+                state.tree.retry_at[place_of(now.path)] = now.at + self.seconds
+            case "nudge" if attempt:
+                attempt.nudged.add(self.reason)
+            case "fail" | "skip" if attempt:
+                attempt.why = self.detail or self.reason
+            case _:
+                pass
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        attempt = state.nodes.get(now.path)
+        match self.action:
+            case "nudge":
+                return Line(f"Loop: {self.detail}")
+            case "final_turn":
+                why = "" if self.reason == "user_stop" else f": {self.detail or say_reason(self.reason)}"
+                return Line(f"Asking for a conclusion{why}")
+            case "wait" if self.seconds:
+                return Line(f"{attempt.title if attempt else now.path}: {self.detail}")
+            case "wait" if self.reason == "model_away" and attempt and not attempt.unanswered.is_news:
+                return None  # it was said once
+            case "wait":
+                return Line(f"Waiting for the model: {self.detail}")
+            case _:
+                return None
+
+
+_ENDINGS = {"failed": "did not complete", "exhausted": "left unfinished"}
+
+
+class StageEnded(Body):
+    """A stage was left."""
+
+    kind: ClassVar[str] = "stage_ended"
+    stage: str
+    ending: Ending
+    reason: str
+    note: Note
+
+    def apply(self, state: State, now: Moment) -> None:
+        attempt = state.nodes.get(now.path)
+        state.tree.leave(now.path, self.stage, self.ending)
+        is_told = is_announced_end(self.reason, attempt)
+        if is_told or self.note.summary:
+            state.notes[self.stage] = self.note
+        elif attempt:
+            state.notes.pop(self.stage, None)  # what an earlier run of the steps left holds no longer
+        if is_told and (attempt is None or attempt.succeeded or self.ending == "completed"):
+            state.tree.idle_attempts = 0
+        elif is_told and attempt:
+            state.tree.idle_attempts += attempt.can_act
+        if attempt:
+            attempt.ending, attempt.end_reason = self.ending, self.reason
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        attempt = state.nodes.get(now.path)
+        if self.ending == "completed" or not is_announced_end(self.reason, attempt):
+            return None
+        if self.ending == "skipped" and self.reason == "max_turns" and attempt and attempt.kind == "answer":
+            return Line(f"{attempt.title}: no answer passed", "bad")
+        return Line(f"{attempt.title if attempt else self.stage}: {self._say(attempt, state.model)}", "bad")
+
+    def _say(self, attempt: StageState | None, model: str) -> str:
+        """How a stage ended that did not complete, and why."""
+        found = attempt.why if attempt and attempt.why != self.reason else ""
+        if self.reason == "escalated":
+            what = "gave the task up" if attempt and attempt.kind == PLANNER else "handed its work back"
+            return f"{what}: {first_clause(found)}" if found else what
+        more = f" ({first_clause(found.removeprefix('Stuck: '))})" if found else ""
+        return f"{_ENDINGS.get(self.ending, self.ending)}: {say_end(self.reason, model)}{more}"
+
+
+class StageSkipped(Body):
+    """A stage does not run, and why. Where people are told of it, a `stage_ended` comes before."""
+
+    kind: ClassVar[str] = "stage_skipped"
+    stage: str
+    reason: str
+    """`condition`: its `when` does not hold. `on_skip`: a stage that it needs was skipped. `join_any`:
+    another stage of its group completed. `needs: STAGE failed` and the like: what it needs did not complete.
+    `failed: STAGE`, or the reason of the task's end: the flow ended before."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state.tree.skip(now.path, self.stage, self.reason)
