@@ -79,7 +79,7 @@ async def test_a_task_reads_the_web(tmp_path: Path, site: Site, dry_run: bool) -
 async def test_secrets_do_not_leave_in_a_query(tmp_path: Path, site: Site) -> None:
     config = f"{{backend: searxng, url: '{site.url('')}'}}"
     query = "what is 4f9c2e71ab-canal"
-    _, told = await run(tmp_path, config, searching(query), searching("4 f 9 c 2 e 7 1 a b - c a n a l"))
+    _, told = await run(tmp_path, config, searching(query), searching("NGY5YzJlNzFhYi1jYW5hbA"))
     assert told == ["research was not run: the query contains a secret value. Ask without it."] * 2
     assert site.asked == []
 
