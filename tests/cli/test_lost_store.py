@@ -1,8 +1,6 @@
 """A command deletes `.headgate` while others wait in the queue, look, and want to submit."""
 
-import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,66 +55,3 @@ async def test_the_queue_survives(repo: Path, way: str) -> None:
     assert (await call(repo, "submit", "--no-start", "five"))[1] == "t5\n"
     code, out, _ = await call(repo, "diff", "t2")
     assert (code, "+x" in out) == (0, True)
-
-
-KILLED = """
-echo x > tests/test_a.py; rm -r locked; chmod +x free.txt; echo x > .git/hooks/pre-commit
-git clean -fdxq -e started; touch started; sleep 600
-"""
-
-
-class TestKilledBeforeTheStoreWasRestored:
-    """The next process finds no store, and nothing says what the killed task was."""
-
-    @pytest.mark.parametrize("damaged", [False, True])
-    async def test_protected_files_are_restored(self, repo: Path, damaged: bool) -> None:
-        (repo / "tests").mkdir()
-        (repo / "locked").mkdir()
-        (repo / "tests" / "test_a.py").write_text("original\n")
-        (repo / "locked" / "b.txt").write_text("original b\n")
-        (repo / "kill.sh").write_text(KILLED)
-        (repo / "one.yaml").write_text("- calls: [{shell: {command: sh kill.sh}}]\n")
-        (repo / "two.yaml").write_text(step("two"))
-        (repo / "free.txt").write_text("free\n")
-        agent = "task_flow_mode: flat\nprotect_tests: existing\nboundaries: [locked/**]\n"
-        (repo / "agent.yaml").write_text(agent)
-        await asyncio.to_thread(subprocess.run, ["git", "add", "-A"], cwd=repo, check=True)
-        first = await start(repo, "run", "one", "--model", "script:one.yaml")
-        await until((repo / "started").exists)
-        first.kill()
-        await ended(first)
-        assert not (repo / ".headgate" / "headgate.db").exists()
-        assert not (repo / "locked").exists()
-        if damaged:
-            (repo / ".headgate").mkdir()
-            (repo / ".headgate" / "headgate.db").write_bytes(b"nonsense" * 1000)
-        else:  # those who only look change nothing
-            await call(repo, "tasks")
-            assert (repo / "tests" / "test_a.py").read_text() == "x\n"
-        (repo / "two.yaml").write_text(step("two"))
-        code, _, err = await call(repo, "run", "two", "--model", "script:two.yaml")
-        assert code == 0, err
-        assert (repo / "tests" / "test_a.py").read_text() == "original\n"
-        assert (repo / "locked" / "b.txt").read_text() == "original b\n"
-        assert not (repo / ".git" / "hooks" / "pre-commit").exists()
-        notes = [line for line in err.splitlines() if "killed" in line]
-        assert len(notes) == 1, err
-        assert "tests/test_a.py" in notes[0]
-        assert "locked/b.txt" in notes[0]
-        assert ".git/headgate/protected-lost-1" in notes[0]
-        aside = repo / ".git" / "headgate" / "protected-lost-1"
-        assert [path.read_text() for path in aside.rglob("*test_a.py*")] == ["x\n"]
-        code, _, err = await call(repo, "submit", "--no-start", "three", "--model", "script:two.yaml")
-        assert (code, "killed" in err) == (0, False)
-
-    async def test_what_cannot_be_restored_is_kept(self, repo: Path) -> None:
-        kept = repo / ".git" / "headgate" / "protected" / "t1" / "tests"
-        kept.mkdir(parents=True)
-        (kept / "records.jsonl").mkdir()
-        (kept / "contents").write_text("the only copy")
-        code, out, err = await call(repo, "submit", "--no-start", "one")
-        assert (code, out) == (0, "t1\n")
-        assert "their original content is kept in" in err
-        kept = repo / ".git" / "headgate" / "protected-lost-1"
-        assert [path.read_text() for path in kept.rglob("contents")] == ["the only copy"]
-        assert not (repo / ".git" / "headgate" / "protected").exists()

@@ -43,7 +43,7 @@ def find_store(repo: Path) -> Folder:
 def open_store(repo: Path) -> Iterator[Store]:
     """The repository's store, for reading. A repository without one has had no task yet."""
     folder = find_store(repo)
-    store = Store(folder.database, folder.mark)
+    store = Store(folder.database)
     try:
         for note in store.notes:
             click.echo(note, err=True)

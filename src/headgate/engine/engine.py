@@ -35,7 +35,7 @@ from headgate.engine.merging import (
     merge_task,
 )
 from headgate.engine.proposals import discard_proposal, settle_proposal
-from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
+from headgate.engine.recovery import check_lock, write_missing_report
 from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
 from headgate.engine.rewriting import Overlap, settle_rewrite
 from headgate.engine.successors import Successor, follow_up, retry_of
@@ -100,14 +100,11 @@ class Engine:
         repo = repo.resolve()
         folder = Folder(repo)
         folder.check_deleted()
-        lost = restore_orphaned_copies(folder)
         folder.create()
-        store = Store(folder.database, folder.mark)
+        store = Store(folder.database)
         engine = cls(repo, loaded, store, folder, bus or Bus(), models or {}, start_worker)
-        if engine.store.notes:
-            lost += restore_orphaned_copies(folder, new_store=True)
         engine.read_config, engine.parts = read_config, parts
-        engine.notes = (*engine.store.notes, *lost)
+        engine.notes = engine.store.notes
         write_missing_report(folder, engine.store)
         return engine
 

@@ -291,6 +291,7 @@ class Execution:
             # A resumed task keeps what was resolved when the tree was unchanged.
             bounds = ResolvedBoundaries(log.state[Workplace].boundaries)
             if not self._past:
+                self.folder.forget_protected(task.id)
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
             patterns = secret_patterns(config)
             known = known_secrets(config, os.environ)

@@ -152,7 +152,7 @@ class RepositoryWork:
             yield self._store
             return
         folder = Folder(self._repo)
-        store = Store(folder.database, folder.mark)
+        store = Store(folder.database)
         try:
             yield store
         finally:

@@ -17,7 +17,6 @@ from typing import Literal
 from headgate.core import (
     FINAL_STATES,
     MOST_WAITING,
-    ApplyStarted,
     Body,
     Event,
     ImpossibleTransition,
@@ -27,15 +26,12 @@ from headgate.core import (
     ReplyReceived,
     Standing,
     TaskState,
-    ToolStarted,
     UndoFinished,
     UndoRefused,
-    VerifyStarted,
     check_transition,
 )
 from headgate.errors import ConfigError, StoreError
 from headgate.log.database import IS_REWRITE, check_objects, connect, explain_store_error
-from headgate.log.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
@@ -187,9 +183,8 @@ class _Write:
 class EventWriter:
     """A thread with a connection for writing. It starts with the first write."""
 
-    def __init__(self, path: Path, mark: SequenceMark | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._mark = mark
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -252,7 +247,6 @@ class EventWriter:
                         results.append(_insert(db, write))
                     except (ImpossibleTransition, LineWaits) as why:  # nothing of it was inserted before
                         results.append(why)
-            self._note_commands(results)
         except (sqlite3.Error, UnicodeError, StoreError) as error:
             failure = error if isinstance(error, StoreError) else explain_store_error(self._path, error)
             for write in batch:
@@ -260,19 +254,6 @@ class EventWriter:
             return
         for write, result in zip(batch, results, strict=True):
             write.settle(result)
-
-    def _note_commands(self, results: list[list[Event] | ImpossibleTransition | LineWaits]) -> None:
-        """Notes outside the store that a command is about to run: a crash must never make it run again."""
-        events = [event for result in results if isinstance(result, list) for event in result]
-        begun = [event.seq for event in events if _starts_command(event.body)]
-        if self._mark and begun:
-            self._mark.advance(event=max(begun))
-
-
-def _starts_command(body: Body) -> bool:
-    if isinstance(body, ToolStarted):
-        return body.category == "run"
-    return isinstance(body, VerifyStarted | ApplyStarted)
 
 
 def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:

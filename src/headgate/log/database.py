@@ -1,9 +1,8 @@
 """The database of the store: connections, tables and their migrations, and SQLite errors in plain words."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 
 from headgate.core import Event, Task, TaskState, read_body
 from headgate.errors import StoreError
-from headgate.regular_files import check_own, open_own
+from headgate.regular_files import check_own
 
 BUSY_MILLISECONDS = 30_000
 """How long a write waits for other processes."""
@@ -51,7 +50,7 @@ class StoreTampered(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The store's file does not hold what Headgate wrote. The next start sets it aside; see `file`."""
+    """The store's file does not hold what Headgate wrote. See `file` for what comes of it."""
 
 
 def _first_schema(db: sqlite3.Connection) -> None:
@@ -208,13 +207,8 @@ def store_errors(path: Path) -> Iterator[None]:
         raise explain_store_error(path, error) from error
 
 
-def damage_marker(path: Path) -> Path:
-    """The file whose presence says that the store must be checked before it is opened again."""
-    return path.with_name(path.name + ".check")
-
-
 def explain_store_error(path: Path, error: Exception) -> StoreError:
-    """What is wrong with the file, in a sentence; damage is remembered for the next start."""
+    """What is wrong with the file, in a sentence; damage is a StoreDamaged."""
     text = str(error)
     if isinstance(error, RowUnknown):
         return StoreError(
@@ -222,9 +216,7 @@ def explain_store_error(path: Path, error: Exception) -> StoreError:
         )
     if _is_damage(error):
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
-        with suppress(OSError):  # then the next start meets the same damage and says the same
-            os.close(open_own(damage_marker(path), os.O_WRONLY | os.O_CREAT))
-        return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and start a new one")
+        return StoreDamaged(f"{path} is damaged ({text}): move it away and run again")
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")
     if "unable to open" in text or "readonly" in text:

@@ -56,7 +56,6 @@ class Folder:
         """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
         self.objects = self.safe / "objects"
         self.lock = self.safe / "lock"
-        self.mark = self.safe / "sequence"
         self._reports_lock = self.path / "reports.lock"
         self._saved = 0
 
@@ -184,6 +183,10 @@ class Folder:
     def forget_outputs(self, task: str) -> None:
         """Removes what was kept for the model; it belongs to the conversation."""
         remove_own_folder(self.outputs / task, folders=3)
+
+    def forget_protected(self, task: str) -> None:
+        """Removes copies that another task of this id left: the store was deleted, and ids began anew."""
+        remove_own_folder(self.protected(task), folders=3)
 
     def forget_sandbox(self, task: str) -> None:
         """Removes what a task's commands left in their private folders."""

@@ -28,7 +28,6 @@ from headgate.log.database import (
     store_errors,
 )
 from headgate.log.file import StoreFile
-from headgate.log.mark import SequenceMark
 from headgate.log.memories import Memories
 
 VACUUM_MILLISECONDS = 500
@@ -53,14 +52,12 @@ class TaskRow:
 class Store:
     """One connection for reading, tasks and the queue, and a thread with one for writing events."""
 
-    def __init__(self, path: Path, mark: Path | None = None) -> None:
-        """`mark` is the file that says how far the store has come; see `mark`."""
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._mark = SequenceMark(mark) if mark else None
-        self._file = StoreFile(path, self._mark)
+        self._file = StoreFile(path)
         self.owned = False
         """This process runs a task: its connection counts, whatever a command puts in the file's place."""
-        self._writer = EventWriter(path, self._mark)
+        self._writer = EventWriter(path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -83,9 +80,8 @@ class Store:
     @property
     def _db(self) -> sqlite3.Connection:
         """The connection, to the new file if another process has written the file again."""
-        if not self.owned and self._file.is_replaced():
+        if not self.owned and self._file.follow():
             self._writer.stop()
-            self._file.reopen()
         return self._file.db
 
     def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
@@ -95,8 +91,6 @@ class Store:
             task = make(f"t{number}")
             values = (task.model_dump_json(), pin, number)
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
-        if self._mark:
-            self._mark.advance(task=number)
         return task
 
     def pin_again(self, task: Task, pin: str) -> None:
