@@ -1,18 +1,13 @@
 """Who may ask: names, origins, the token, commands of tasks."""
 
 import asyncio
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from serving import Serving, make_repo, serving
+from serving import make_repo, serving
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.process import is_peer_inside_command
-from headgate.process.reaper import new_mark
 from headgate.server.access import COOKIE, Access, AccessControl, is_loopback, known_hosts
 from headgate.server.problems import ErrorAnswers
 
@@ -101,48 +96,6 @@ async def test_every_answer_forbids_foreign_code(repo: Path) -> None:
                 assert "server" not in response.headers
 
 
-ACT = """
-import sys, urllib.request
-request = urllib.request.Request(sys.argv[1], b'{"text": "a"}', {"Content-Type": "application/json"})
-try:
-    print(urllib.request.urlopen(request).status)
-except urllib.error.HTTPError as error:
-    print(error.code, error.read().decode())
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
-async def test_a_command_of_a_task_cannot_act_for_the_user(repo: Path) -> None:
-    async with serving(repo, works=False) as server:
-        name, value = new_mark(repo)
-        said = await _act(server, {name: value})
-        assert said.startswith("403")
-        assert "A command of a task cannot act for the user." in said
-        elsewhere, place = new_mark(repo.parent)
-        assert await _act(server, {elsewhere: place}) == "201"
-        assert await _act(server, {}) == "201"
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
-async def test_a_command_cannot_name_another_sender(repo: Path) -> None:
-    async with serving(repo, works=False) as server:
-        name, value = new_mark(repo)
-        pretended = ACT.replace('"Content-Type"', '"X-Forwarded-For": "192.0.2.1", "Content-Type"')
-        assert (await _act(server, {name: value}, pretended)).startswith("403")
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
-def test_a_connection_that_is_closed_by_now_may_have_been_a_commands(repo: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        client = socket.create_connection(listening.getsockname())
-        taken, peer = listening.accept()
-        with taken:
-            assert not is_peer_inside_command(repo, peer)
-            client.close()
-            assert is_peer_inside_command(repo, peer)
-    assert not is_peer_inside_command(repo, ("192.0.2.1", 1))
-
-
 @pytest.mark.parametrize(
     ("last", "statuses"),
     [({"type": "http.disconnect"}, []), (None, [408]), ({"type": "http.request", "body": b"!"}, [200])],
@@ -194,14 +147,6 @@ async def test_a_bug_is_told_and_costs_one_request() -> None:
     assert b"content-security-policy" in dict(start["headers"])
     assert b"Headgate itself failed." in body["body"]
     assert b"secret" not in body["body"]
-
-
-async def _act(server: Serving, environment: dict[str, str], act: str = ACT) -> str:
-    command = ["/bin/sh", "-c", 'exec "$0" -c "$1" "$2"', sys.executable, act, f"{server.url}/api/tasks"]
-    done = await asyncio.to_thread(
-        subprocess.run, command, env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 @pytest.mark.parametrize(

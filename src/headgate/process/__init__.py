@@ -9,7 +9,6 @@ from headgate.process.commands import (
     uninterrupted,
 )
 from headgate.process.lock import FileLock
-from headgate.process.peers import is_peer_inside_command
 from headgate.process.reaper import is_inside_command, kill_leftovers, kill_own_commands
 from headgate.process.sandbox import (
     MOST_MOUNTS,

@@ -187,13 +187,13 @@ def kill_leftovers(repo: Path) -> int:
     return len(_end_marked(is_leftover))
 
 
-def is_inside_command(repo: Path, pid: int | None = None) -> bool:
-    """Whether a command of this repository has started a process, directly or through others; or this one.
+def is_inside_command(repo: Path) -> bool:
+    """Whether a command of this repository has started this process, directly or through others.
 
     A command that leaves its ancestors and clears its environment is not found; a sandbox stops that one.
     """
     root = Path(os.path.realpath(repo))
-    own = os.getpid() if pid is None else pid
+    own = os.getpid()
     pids = [own, *(found.pid for found in _ancestry(own))] if can_see_processes() else [own]
     return any(_is_of(root, place) for pid in pids for _, _, place in _marks(pid))
 

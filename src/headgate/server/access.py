@@ -1,8 +1,9 @@
 """Who may ask: the token, the address that the page was opened at, where a request comes from, its size.
 
-Without a token the server listens on the loopback interface only. There, three others remain to be kept out:
-a web page whose name was made to lead to this machine (the Host header gives it away), a web page that sends
-requests here from somewhere else (Origin and Sec-Fetch-Site do), and commands of a task.
+Without a token the server listens on the loopback interface only. There, two others remain to be kept out:
+a web page whose name was made to lead to this machine (the Host header gives it away), and one that sends
+requests here from somewhere else (Origin and Sec-Fetch-Site do). Commands in the sandbox have no network;
+others are kept out by a token.
 """
 
 import asyncio
@@ -62,8 +63,6 @@ class Access:
 
     token: str = ""
     hosts: frozenset[str] = frozenset(_LOOPBACK_NAMES)
-    is_from_command: Callable[[tuple[str, int]], bool] = lambda peer: False
-    """Whether a command of a task has sent the request from this address and port."""
     body_seconds: float = 30.0
     """How long the body of a request may take to arrive."""
 
@@ -152,10 +151,6 @@ class AccessControl:
             return
         guarded = _with_headers(send)
         refused = self._access.refusal(scope)
-        if refused is None and scope["method"] not in _READING and scope.get("client"):
-            peer = tuple(scope["client"][:2])
-            if await asyncio.to_thread(self._access.is_from_command, peer):
-                refused = 403, "A command of a task cannot act for the user."
         if refused is not None:
             await self._refuse(scope, receive, guarded, *refused)
             return

@@ -18,7 +18,7 @@ import uvicorn
 from headgate.core import Options
 from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.process import is_peer_inside_command, kill_own_commands
+from headgate.process import kill_own_commands
 from headgate.server.access import Access, is_loopback, known_hosts
 from headgate.server.app import make_app
 from headgate.server.feed import Feed
@@ -57,11 +57,7 @@ def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None
     feed = Feed(engine.store, engine.bus)
     tell_crash = partial(_tell_crash, say)
     worker = Worker(engine, tell_crash) if settings.works else None
-    access = Access(
-        settings.token,
-        known_hosts(settings.host, settings.allow_hosts),
-        partial(is_peer_inside_command, engine.repo),
-    )
+    access = Access(settings.token, known_hosts(settings.host, settings.allow_hosts))
     service = Service(engine, feed, worker)
     config = uvicorn.Config(
         make_app(service, access, tell_crash),
