@@ -12,7 +12,7 @@ from headgate.errors import ConfigError
 from headgate.models import ScriptedModel, check_model, find_endpoint, open_configured_model, split_model
 from headgate.models.endpoint import Endpoint
 from headgate.models.network import open_model
-from headgate.models.wire.http import find_proxy, is_loopback, list_models
+from headgate.models.wire.http import find_proxy, list_models
 
 
 @pytest.mark.parametrize(
@@ -214,12 +214,3 @@ def test_proxies_come_from_the_environment_save_for_this_machine(
         assert find_proxy(f"https://{host}:8080/v1") is None
     with pytest.raises(ConfigError, match="HTTP_PROXY"):
         find_proxy("http://api.example.com/v1")
-
-
-def test_loopback() -> None:
-    assert [is_loopback(host) for host in ("localhost", "::1", "10.0.0.1", "localhost.example.com")] == [
-        True,
-        True,
-        False,
-        False,
-    ]

@@ -8,7 +8,8 @@ from serving import make_repo, serving
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.server.access import COOKIE, Access, AccessControl, is_loopback, known_hosts
+from headgate.reading import is_loopback
+from headgate.server.access import COOKIE, Access, AccessControl, known_hosts
 from headgate.server.problems import ErrorAnswers
 
 TOKEN = "correct horse"
@@ -160,6 +161,8 @@ async def test_a_bug_is_told_and_costs_one_request() -> None:
         ("::", False),
         ("10.1.2.3", False),
         ("example.org", False),
+        ("localhost.example.com", False),
+        ("x.localhost", False),
     ],
 )
 def test_what_only_this_machine_can_reach(host: str, expected: bool) -> None:

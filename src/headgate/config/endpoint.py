@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -13,6 +12,7 @@ from headgate.config.schema import provider_of
 from headgate.config.yaml_files import Document
 from headgate.core import is_openai_name
 from headgate.errors import ConfigError
+from headgate.reading import is_loopback
 
 PROVIDER_KEYS = {
     "ollama": "OLLAMA_API_KEY",
@@ -214,13 +214,13 @@ def _may_go(key: _Value, provider: str, address: _Value) -> bool:
     host = (parts.hostname or "") if parts else ""
     if parts and parts.scheme == "https" and host == _OFFICIAL_HOSTS[provider]:
         return True
-    return key.source != PROVIDER_KEYS[provider] and _is_loopback(host)
+    return key.source != PROVIDER_KEYS[provider] and is_loopback(host)
 
 
 def is_on_this_machine(address: str) -> bool:
     """Whether what is sent to an address stays on this machine. A private network is other machines."""
     parts = _split(address)
-    return parts is not None and _is_loopback(parts.hostname or "")
+    return parts is not None and is_loopback(parts.hostname or "")
 
 
 def same_server(address: str) -> str:
@@ -262,14 +262,6 @@ def chosen_servers(
 def _inline_stages(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     flow = data.get("flow")
     return [stage for stage in flow if isinstance(stage, Mapping)] if isinstance(flow, list) else []
-
-
-def _is_loopback(host: str) -> bool:
-    """Stricter than what decides about proxies: a resolver may send `x.localhost` to another machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _own_setting(name: str, model: str | None, layers: Sequence[Layer]) -> _Value | None:

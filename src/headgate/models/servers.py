@@ -24,7 +24,7 @@ from headgate.core import (
 from headgate.errors import ConfigError, ModelError
 from headgate.models.encoding import EncodedTools, encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
-from headgate.models.wire.http import HttpClient, is_loopback
+from headgate.models.wire.http import HttpClient, reaches_this_machine
 from headgate.models.wire.openai import encode_tools
 from headgate.patterns import regex
 
@@ -99,7 +99,7 @@ async def _look(name: str, address: str) -> FoundServer | None:
 def _read_ollama(root: str, listing: Any) -> FoundServer:
     parts = urlsplit(root)
     usual = urlsplit(DEFAULT_URLS["ollama"])
-    is_default = is_loopback(parts.hostname or "") and parts.port == usual.port and not parts.path
+    is_default = reaches_this_machine(parts.hostname or "") and parts.port == usual.port and not parts.path
     models = [
         FoundModel(f"ollama/{name}", None if is_default else root, _is_cloud(name, entry))
         for entry in mappings_in(listing, "models")

@@ -1,5 +1,7 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
+from headgate.reading.addresses import is_loopback
+from headgate.reading.broken_json import repair_json
 from headgate.reading.command_lines import (
     UNITTEST_PATTERN,
     Command,

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-import json_repair
-
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
@@ -36,14 +34,13 @@ from headgate.core import (
 )
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
 from headgate.patterns import regex
+from headgate.reading import repair_json
 from headgate.run.first_messages import nested_guides
 from headgate.run.stage import StageRun
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
 from headgate.tree import FileChange
 
-# A string, which is kept as it is, or a comma before a closing bracket, which is dropped.
-_TRAILING_COMMA = regex(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)
 _FENCE = regex(r"^```\w*\s*(.*?)\s*```$", re.DOTALL)
 
 
@@ -72,11 +69,8 @@ def _load(text: str, cut_off: bool) -> Any:
         raise ToolArgsInvalid(
             "The arguments are incomplete, so the call was not run. Call again with shorter content."
         )
-    try:
-        return json.loads(_TRAILING_COMMA.sub(lambda match: match[1] or match[2], text), strict=False)
-    except ValueError:
-        value = json_repair.loads(text, skip_json_loads=True, stream_stable=True)
-    if not isinstance(value, dict) or not value or not all(_is_in(text, part) for part in _strings(value)):
+    value = repair_json(text)
+    if not isinstance(value, dict):
         raise ToolArgsInvalid(f"The arguments are not a JSON object: {problem}.")
     return value
 
@@ -91,12 +85,6 @@ def _strings(value: Any) -> Iterator[str]:
         case list():
             for item in value:
                 yield from _strings(item)
-
-
-def _is_in(text: str, value: str) -> bool:
-    """Whether a repaired string stands in the text as it is, plainly or escaped: a repair must not invent."""
-    escaped = json.dumps(value, ensure_ascii=False)[1:-1]
-    return value in text or escaped in text or json.dumps(value)[1:-1] in text
 
 
 SEEN = "Same result as the last call: nothing has changed since."

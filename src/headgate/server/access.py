@@ -20,6 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headgate.reading import is_loopback
 from headgate.server.problems import ErrorAnswers, wants_page
 
 MAX_BODY = 1_000_000
@@ -39,16 +40,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen at can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def known_hosts(host: str, more: tuple[str, ...] = ()) -> frozenset[str]:

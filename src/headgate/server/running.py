@@ -19,7 +19,8 @@ from headgate.core import Options
 from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.process import kill_own_commands
-from headgate.server.access import Access, is_loopback, known_hosts
+from headgate.reading import is_loopback
+from headgate.server.access import Access, known_hosts
 from headgate.server.app import make_app
 from headgate.server.feed import Feed
 from headgate.server.service import Service

@@ -5,9 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import json_repair
-
 from headgate.patterns import regex
+from headgate.reading import repair_json
 
 # Values as models write them: JSON, Python literals, and what lies between. Linear, with bounded depth.
 
@@ -311,51 +310,6 @@ class Source:
                     return position
         self.spend(len(self.text) - start)
         return -1
-
-
-def repair_json(text: str) -> dict[str, Any] | list[Any] | None:
-    """The object or list that a slightly broken text means; None where that would be guesswork."""
-    text = text.strip()
-    if not text.startswith(("{", "[")) or text.count('"') > 2_000 or _is_deep(text):
-        return None
-    try:
-        value = json_repair.loads(text, skip_json_loads=True, stream_stable=True)
-    except (RecursionError, ValueError):
-        return None
-    wanted = dict if text[0] == "{" else list
-    if not isinstance(value, wanted) or not value or not _is_faithful(text, value):
-        return None
-    return value
-
-
-def _is_deep(text: str) -> bool:
-    depth = deepest = 0
-    for match in _STRUCTURE.finditer(text):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(match[0], 0)
-        deepest = max(depth, deepest)
-    return deepest > DEPTH
-
-
-def _is_faithful(text: str, value: Any) -> bool:
-    """Whether a repaired value says only what the text says: every string in it, every key with a colon."""
-    match value:
-        case dict():
-            return all(
-                re.search(re.escape(_quote(key)) + r"\\?[\"']?\s*:", text) is not None
-                and _is_faithful(text, item)
-                for key, item in value.items()
-            )
-        case list():
-            return all(_is_faithful(text, item) for item in value)
-        case str():
-            # A word that stands in no quotes is no value: it was a value of another kind, or nothing.
-            written = (value, _quote(value)) if value else ('"', "'")
-            return any(f"{mark}{part}" in text for mark in "\"'" for part in written)
-    return True
-
-
-def _quote(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)[1:-1]
 
 
 def read_json(text: str) -> Any:

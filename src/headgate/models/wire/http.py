@@ -27,6 +27,7 @@ from headgate.models.wire.failures import (
     read_body,
     safe_excerpt,
 )
+from headgate.reading import is_loopback
 
 # Connections that are kept between requests, and closed by servers without a word.
 
@@ -271,7 +272,7 @@ def find_proxy(url: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address; this machine has none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(host):
+    if reaches_this_machine(host) or proxy_bypass(host):
         return None
     proxy = getproxies_environment().get(parts.scheme)
     if not proxy:
@@ -283,13 +284,9 @@ def find_proxy(url: str) -> str | None:
     return proxy
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-    return address.is_loopback or address.is_unspecified
+def reaches_this_machine(host: str) -> bool:
+    """Whether a request to a host is answered by this machine; `0.0.0.0` and `x.localhost` mean it, too."""
+    return is_loopback(host) or host.endswith(".localhost") or host in ("0.0.0.0", "::")
 
 
 def is_private(host: str) -> bool:
@@ -297,7 +294,7 @@ def is_private(host: str) -> bool:
     try:
         return ip_address(host).is_private
     except ValueError:
-        return is_loopback(host)
+        return reaches_this_machine(host)
 
 
 async def list_models(settings: ModelSettings) -> list[str] | None:
