@@ -13,6 +13,7 @@ from headgate.models.textcalls.table import FAMILIES, FRAMES, PLAIN
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "tool-calls.md"
 UNKNOWN = "a tool that was not offered is never called; the model gets a correction"
+NAMELESS = "a call without a name calls nothing"
 REASONS = {
     "test-chat.cpp:5389": (
         "a tag inside an argument that may be a string or an object: the suite keeps the marks as a string, "
@@ -20,12 +21,8 @@ REASONS = {
     ),
     "TestGemma4Detector.test_detect_and_parse_unknown_tool_index#0": UNKNOWN,
     "TestInklingDetector.test_undeclared_tool_name_is_surfaced#0": UNKNOWN,
-    "TestInklingDetector.test_empty_name_is_allowed_on_the_canonical_path#0": (
-        "a call without a name calls nothing"
-    ),
-    "TestInklingDetector.test_raw_text_tool_invocation_surfaces_as_a_call#0": (
-        "a call without a name calls nothing"
-    ),
+    "TestInklingDetector.test_empty_name_is_allowed_on_the_canonical_path#0": NAMELESS,
+    "TestInklingDetector.test_raw_text_tool_invocation_surfaces_as_a_call#0": NAMELESS,
     "TestQwen3CoderDetector.test_incomplete_tool_call#0": (
         "the reply ends inside an argument: half a file must not be written, so the model gets a correction"
     ),

@@ -23,7 +23,6 @@ KNOWN = {
     "models.servers",
     "models.wire.failures",
     "models.wire.openai",
-    "process.reaper",
     "reading.skill_files",
     "run.protected_run",
     "log.database",

@@ -281,6 +281,7 @@ async def try_steps(world: World, commands: list[str]) -> tuple[str, str]:
         (Path(context.workspace.root) / "attempt.sh").write_text(command)
         run = ProtectedRun(verifier, context)
         found = run.judge(await run.run("run"))
+        context.secrets.expect_changes()
         file = verifier.runs / "run" / "combined.log"
         log = file.read_text(errors="replace") if file.is_file() else ""
         shutil.rmtree(verifier.runs, ignore_errors=True)

@@ -65,122 +65,6 @@ TYPES_CALL = (
 )
 
 
-@pytest.mark.parametrize("family", [None, "olmo", "pythonic"])
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (SIMPLE, [SIMPLE_CALL]),
-        (f"\n{SIMPLE}\n", [SIMPLE_CALL]),
-        (TYPES % ("None", "True"), [TYPES_CALL]),
-        (TYPES % ("null", "true"), [TYPES_CALL]),
-        ("get_weather()", [("get_weather", {})]),
-        ("do_something_cool(additional_data={})", [("do_something_cool", {"additional_data": {}})]),
-        ("do_something_cool(steps=[])", [("do_something_cool", {"steps": []})]),
-        (
-            r"get_weather(city='Martha\'s Vineyard', metric='\"cool units\"')",
-            [("get_weather", {"city": "Martha's Vineyard", "metric": '"cool units"'})],
-        ),
-        (f"{SIMPLE}\n{TYPES % ('None', 'True')}", [SIMPLE_CALL, TYPES_CALL]),
-        (f"{SIMPLE}\nget_weather()\ndo_something_cool(steps=[])", None),
-        (f"[{SIMPLE}, run_tests()]", [SIMPLE_CALL, ("run_tests", {})]),
-        (f"[{TOKYO}]", [("get_weather", {"city": "Tokyo"})]),
-        (f"write_file(path='a', content='</function_call>\\n{SIMPLE[:11]}()')\n{SIMPLE}", None),
-    ],
-)
-def test_olmo(body: str, expected: Calls | None, family: str | None) -> None:
-    parsed = parse(f"<function_calls>{body}</function_calls>", family)
-    assert (parsed.content, parsed.problems) == ("", ())
-    if expected is None:
-        assert len(parsed.calls) == body.count("\n") + 1
-    else:
-        assert calls(parsed) == expected
-
-
-def test_olmo_one_bad_call_does_not_spoil_the_others() -> None:
-    parsed = parse(f"<function_calls>count(number=b'z')\n{SIMPLE}</function_calls>")
-    assert calls(parsed) == [SIMPLE_CALL]
-    assert [(problem.reason, problem.name) for problem in parsed.problems] == [("unreadable", "count")]
-    parsed = parse("<function_calls>count(number=1])</function_calls>")
-    assert (parsed.calls, [problem.reason for problem in parsed.problems]) == ((), ["unreadable"])
-    parsed = parse(f"<function_calls>count(number=1e999)\n{SIMPLE}</function_calls>")
-    assert calls(parsed) == [SIMPLE_CALL]
-
-
-def test_olmo_tags_around_another_form() -> None:
-    text = '<function_calls>\n<invoke name="get_weather"><parameter name="city">Tokyo</parameter></invoke>'
-    assert calls(parse(text + "\n</function_calls>")) == [("get_weather", {"city": "Tokyo"})]
-
-
-LONGCAT = "<longcat_tool_call>{}</longcat_tool_call>"
-
-
-@pytest.mark.parametrize("family", [None, "longcat", "longcat-tags"])
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (LONGCAT.format(TOKYO), [("get_weather", {"city": "Tokyo"})]),
-        (f"{LONGCAT.format(TOKYO)}\n{LONGCAT.format(TOKYO)}", [("get_weather", {"city": "Tokyo"})] * 2),
-        (f"I look.\n{LONGCAT.format(TOKYO)}\nThere it is.", [("get_weather", {"city": "Tokyo"})]),
-        (
-            "State.<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
-            "<longcat_arg_value>Tokyo</longcat_arg_value>\n</longcat_tool_call>",
-            [("get_weather", {"city": "Tokyo"})],
-        ),
-        (
-            "<longcat_tool_call>count\n<longcat_arg_key>number</longcat_arg_key>\n"
-            "<longcat_arg_value>3</longcat_arg_value>\n<longcat_arg_key>path</longcat_arg_key>\n"
-            "<longcat_arg_value>3</longcat_arg_value>\n</longcat_tool_call>",
-            [("count", {"number": 3, "path": "3"})],
-        ),
-        (
-            LONGCAT.format(
-                '{"name": "write_file", "arguments": {"path": "C:\\\\a", "content": "\\"hi\\"\\n🎉"}}'
-            ),
-            [("write_file", {"path": "C:\\a", "content": '"hi"\n🎉'})],
-        ),
-        (LONGCAT.format('{"name": "run_tests", "arguments": {}}'), [("run_tests", {})]),
-    ],
-)
-def test_longcat(text: str, expected: Calls, family: str | None) -> None:
-    assert calls(parse(text, family)) == expected
-
-
-GEMMA = "<start_function_call>call:{}<end_function_call>"
-
-
-@pytest.mark.parametrize("family", [None, "functiongemma"])
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (GEMMA.format("get_weather{city:<escape>London<escape>}"), [("get_weather", {"city": "London"})]),
-        (
-            GEMMA.format("get_weather{city:<escape>San Francisco<escape>,metric:<escape>celsius<escape>}"),
-            [SIMPLE_CALL],
-        ),
-        (
-            GEMMA.format("get_weather{city:<escape>San Francisco<escape>metric:<escape>celsius<escape>}"),
-            [SIMPLE_CALL],
-        ),
-        (
-            f"Let me see. {2 * GEMMA.format('run_tests{}')}<start_function_response>",
-            [("run_tests", {})] * 2,
-        ),
-        (GEMMA.format("count{number:42,deep:true}"), [("count", {"number": 42, "deep": True})]),
-        (
-            GEMMA.format("count{number:<escape>42<escape>,deep:<escape>true<escape>,path:<escape>7<escape>}"),
-            [("count", {"number": 42, "deep": True, "path": "7"})],
-        ),
-        (
-            GEMMA.format('write_file{path:<escape>a<escape>,content:<escape>"}\n\\n{<escape>}'),
-            [("write_file", {"path": "a", "content": '"}\n\\n{'})],
-        ),
-        ("<start_function_call>call:run_tests{}", [("run_tests", {})]),
-    ],
-)
-def test_functiongemma(text: str, expected: Calls, family: str | None) -> None:
-    assert calls(parse(text, family)) == expected
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -198,8 +82,8 @@ def test_functiongemma(text: str, expected: Calls, family: str | None) -> None:
         ),
         ("<tool_call>I look at the weather</tool_call>", "I"),
         ("<tool_call>: get the weather</tool_call>", ""),
-        ("<start_function_call>get_weather<end_function_call>", "get_weather"),
-        ("<start_function_call>call:get_weather{city:Tokyo}<end_function_call>", "get_weather"),
+        ("<|tool_call>get_weather<tool_call|>", "get_weather"),
+        ("<|tool_call>call:get_weather{city:Tokyo}<tool_call|>", "get_weather"),
         ("<function_calls>get_weather Tokyo</function_calls>", "get_weather"),
         ("<|tool_call_begin|>functions.get_weather<|tool_call_end|>", "get_weather"),
         ("<function=get_weather", "get_weather"),
@@ -283,7 +167,7 @@ def test_an_object_in_a_line_of_text_is_no_call_otherwise(text: str) -> None:
 
 
 MARKS = sorted({found[0] for family in FAMILIES if (found := MARK.search(family.sample))})
-SPECIAL = [mark for mark in MARKS if mark.startswith(("<|", "<｜", "[TOOL_CALLS]", "<longcat", "<start_f"))]
+SPECIAL = [mark for mark in MARKS if mark.startswith(("<|", "<｜", "[TOOL_CALLS]"))]
 NOISE = st.text(st.sampled_from(list("ab (){}[]\"'=:,\n<>|\\`")), min_size=1, max_size=60)
 
 

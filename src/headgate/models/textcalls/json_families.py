@@ -106,63 +106,22 @@ def _read_object(item: Mapping[str, Any], keyed: bool) -> CallAttempt | None:
 
 
 _GEMMA_NAME = regex(r"\s*+(?:call[:\s]\s*+)?([\w.\-]{1,128}+)\s*+(?=\{)")
-_CALL_HEAD = regex(r"[\s,]*+([A-Za-z_][\w.\-]{0,128}+)\(")
-_ROW = regex(r"\n\s*+(?=[A-Za-z_][\w.\-]{0,128}+\()")
 _KEYWORD = regex(r"\s*+([A-Za-z_]\w{0,128}+)\s*+=(?!=)")
 
 CALLS = 500
 """Calls in one place: no model means more."""
 
 
-class PythonicMark:
-    """A mark, then Python calls."""
-
-    def __init__(self, *closings: str) -> None:
-        self.closings = closings
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads a list of calls, or one call without the brackets."""
-        found = read_pythonic(source, opening.end(), book)
-        return found and CallsFound(source.skip_closing(self.closings, found.end), found.attempts)
-
-
-class PythonicRows:
-    """A mark, then Python calls, one on a line: OLMo 3."""
-
-    def __init__(self, *closings: str) -> None:
-        self.closings = closings
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads calls up to the closing mark. One that cannot be read does not spoil the others."""
-        position = opening.end()
-        attempts: list[CallAttempt] = []
-        while len(attempts) < CALLS and (head := _CALL_HEAD.match(source.text, position)):
-            found = read_pythonic(source, head.start(1), book)
-            if found:
-                attempts += found.attempts
-                position = found.end
-                continue
-            attempts.append(CallAttempt(head[1], fault="unreadable"))
-            closing = source.find_first(self.closings, head.end())
-            row = _ROW.search(source.text, head.end(), closing if closing >= 0 else len(source.text))
-            position = row.end() if row else closing if closing >= 0 else head.end()
-            source.spend(position - head.start())
-        end = source.skip_closing(self.closings, position)
-        return CallsFound(end, tuple(attempts)) if attempts else None
-
-
 class GemmaCall:
-    """Gemma 4 and FunctionGemma: `call:NAME{key:value}` with a quotation mark of its own."""
+    """Gemma 4: `call:NAME{key:value}` with a quotation mark of its own."""
 
-    def __init__(self, quote: str, closing: str) -> None:
-        self._quote = quote
-        self.closings = (closing,)
+    closings: tuple[str, ...] = ("<tool_call|>",)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         head = _GEMMA_NAME.match(source.text, opening.end())
         if not head:
             return None
-        parser = RelaxedParser(source.text, head.end(), bare_keys=True, quote=self._quote)
+        parser = RelaxedParser(source.text, head.end(), bare_keys=True)
         try:
             arguments = parser.value()
         except ValueError:
@@ -218,14 +177,7 @@ def _read_arguments(parser: RelaxedParser, name: str, book: ToolBook) -> dict[st
 # Families that write JSON between marks: most of them.
 
 
-_MISTRAL_NAME = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[CALL_ID\]([\w\-]{1,64}+))?\s*+(?:\[ARGS\])?\s*+(?=\{)")
-_MISTRAL_ALONE = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
-_KIMI_HEAD = regex(
-    r"\s*+(?:functions\.)?([\w.\-]{1,128}+)(?::\d{1,9}+)?\s*+<\|tool_call_argument_begin\|>\s*+"
-)
-_DEEPSEEK_HEAD = regex(r"\s*+(?:function\s*+<[|｜]tool[▁_]sep[|｜]>\s*+)?([\w.\-]{1,128}+)\s*+")
-_DEEPSEEK_JSON = regex(r"(?:<[|｜]tool[▁_]sep[|｜]>|```json|```)?\s*+(?=\{)")
-_DEEPSEEK_END = regex(r"\s*+(?:```)?\s*+(?:<[|｜]tool[▁_]call[▁_]end[|｜]>)?")
+_NAME_ALONE = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
 
 
 class MarkedJson:
@@ -282,53 +234,25 @@ class MarkedJson:
 
 
 class NamedJson:
-    """A name, then its arguments as JSON: Mistral since 2024-11."""
+    """A name, then its arguments as JSON. `head` matches what stands before them: groups `name` and `id`."""
 
-    closings: tuple[str, ...] = ()
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads `name[ARGS]{...}`, perhaps with an id between, or a name alone."""
-        head = _MISTRAL_NAME.match(source.text, opening.end())
-        if not head:
-            alone = _MISTRAL_ALONE.match(source.text, opening.end())
-            return (
-                CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and book.find(alone[1]) else None
-            )
-        return read_named(source, head[1], head.end(), call_id=head[2] or "")
-
-
-class KimiCall:
-    """Kimi K2: `functions.NAME:INDEX`, then arguments; at times the index alone."""
-
-    closings: tuple[str, ...] = ("<|tool_call_end|>",)
+    def __init__(self, head: str, *closings: str) -> None:
+        self._head = regex(rf"\s*+{head}\s*+(?=\{{)")
+        self.closings = closings
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads one call of a section."""
-        head = _KIMI_HEAD.match(source.text, opening.end())
+        """Reads one call."""
+        head = self._head.match(source.text, opening.end())
         if not head:
-            return None
-        call_id = source.text[opening.end() : head.start(0)] + head[0].partition("<|")[0].strip()
-        found = read_named(source, head[1], head.end(), self.closings, call_id)
+            alone = None if self.closings else _NAME_ALONE.match(source.text, opening.end())
+            known = alone and book.find(alone[1])
+            return CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and known else None
+        call_id = head.groupdict().get("id") or ""
+        found = read_named(source, head["name"], head.end(), self.closings, call_id)
         (call,) = found.attempts
         if call.name.isdigit() and call.arguments and (tool := book.find_by_keys(call.arguments)):
             return CallsFound(found.end, (replace(call, name=tool.name),))
         return found
-
-
-class DeepSeekCall:
-    """DeepSeek R1, V3 and V3.1: the name, then arguments, in a fence or without."""
-
-    closings: tuple[str, ...] = ("<｜tool▁call▁end｜>", "<|tool_call_end|>")
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads one call of a section."""
-        head = _DEEPSEEK_HEAD.match(source.text, opening.end())
-        body = _DEEPSEEK_JSON.match(source.text, head.end()) if head else None
-        if not head or not body:
-            return None
-        found = read_named(source, head[1], body.end())
-        end = _DEEPSEEK_END.match(source.text, found.end)
-        return CallsFound(end.end() if end else found.end, found.attempts)
 
 
 def read_named(

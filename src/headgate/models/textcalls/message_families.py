@@ -146,34 +146,6 @@ class KimiK3:
         return parts
 
 
-class Functionary:
-    """`NAME\\n{...}`, more of them after `>>>`; a message to people begins with `all`."""
-
-    name = "functionary"
-    sample = '>>>ls\\n{"path": "."}'
-    models = "Functionary 3.2"
-    whole_batch = False
-
-    def claims(self, text: str, hinted: bool) -> bool:
-        """Whether a reply begins with a recipient; a name alone is taken for one only with the hint."""
-        return text.startswith(">>>") or hinted
-
-    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        parts: list[ReplyPart] = []
-        for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
-            source.spend(len(part))
-            head, _, body = part.partition("\n")
-            value = Source(body.strip()).json_at(0) if book.find(head) else None
-            arguments = read_arguments(value.value) if value and not value.cut else None
-            if value and value.cut:
-                parts.append(ReplyPart("calls", part, (CallAttempt(head, fault="cut_off"),)))
-            elif arguments is not None:
-                parts.append(ReplyPart("calls", part, (CallAttempt(head, arguments),)))
-            else:
-                parts.append(ReplyPart("content", body if head.strip() == "all" else part))
-        return parts
-
-
 # gpt-oss: messages with channels. Calls go to `functions.NAME`, thinking to the channel `analysis`.
 
 

@@ -100,7 +100,7 @@ _AFTER = regex(
 )
 _STRAYS = (
     r"<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|eot|eom|end|return|call|CHATBOT_TOKEN|END_OF_TURN_TOKEN"
-    r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT)\|>|</s>|<end_of_turn>|<start_function_response>|<｜end▁of▁sentence｜>"
+    r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>"
     r"|<channel\|>|<\|channel>(?:thought\s{0,4}<channel\|>)?"
 )
 _STRAY_START = regex(rf"\A(?:\s{{0,8}}(?:{_STRAYS}))+")
@@ -257,7 +257,7 @@ class QuotedText:
 
 
 _NAMED = regex(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
-_ORDINARY = regex(r"<(?!longcat_|start_function_call)[A-Za-z]")
+_ORDINARY = regex(r"<(?!longcat_)[A-Za-z]")
 """Tags that may stand in text about something else."""
 _NEVER = ("<tools>", "<tool>")
 """Tags that hold descriptions of tools as often as calls."""

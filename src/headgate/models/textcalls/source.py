@@ -52,14 +52,11 @@ class RelaxedParser:
     `cut` tells afterwards whether the text ended inside of the value.
     """
 
-    def __init__(
-        self, text: str, position: int = 0, bare_keys: bool = False, quote: str = SPECIAL_QUOTE
-    ) -> None:
+    def __init__(self, text: str, position: int = 0, bare_keys: bool = False) -> None:
         self.text = text
         self.position = position
         self.cut = False
         self._bare_keys = bare_keys
-        self._quote = quote
 
     def skip_space(self) -> str:
         """Moves over white space; the next character, or nothing at the end."""
@@ -98,7 +95,7 @@ class RelaxedParser:
             return self._object(depth)
         if mark and mark in "[(":
             return self._items("]" if mark == "[" else ")", depth)
-        if mark and (mark in "\"'" or self.text.startswith(self._quote, self.position)):
+        if mark and (mark in "\"'" or self.text.startswith(SPECIAL_QUOTE, self.position)):
             return self._string()
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
@@ -113,13 +110,13 @@ class RelaxedParser:
         raise self.error("a value is missing")
 
     def _string(self, raw: bool = False) -> str:
-        if self.text.startswith(self._quote, self.position):
-            start = self.position + len(self._quote)
-            end = self.text.find(self._quote, start)
+        if self.text.startswith(SPECIAL_QUOTE, self.position):
+            start = self.position + len(SPECIAL_QUOTE)
+            end = self.text.find(SPECIAL_QUOTE, start)
             if end < 0:
                 self.cut = True
                 raise ValueError("a string is not closed")
-            self.position = end + len(self._quote)
+            self.position = end + len(SPECIAL_QUOTE)
             return self.text[start:end]
         for quote, pattern in _STRINGS:
             if self.text.startswith(quote, self.position) and (
@@ -150,10 +147,10 @@ class RelaxedParser:
 
     def _ends_with_quote(self) -> bool:
         """Whether a mark that is no character of text ended the value: a comma then tells nothing more."""
-        return self._bare_keys and self.text.endswith(self._quote, 0, self.position)
+        return self._bare_keys and self.text.endswith(SPECIAL_QUOTE, 0, self.position)
 
     def _key(self) -> str:
-        if self.text[self.position] not in "\"'" and not self.text.startswith(self._quote, self.position):
+        if self.text[self.position] not in "\"'" and not self.text.startswith(SPECIAL_QUOTE, self.position):
             raise ValueError("a key must be a string")
         return self._string()
 

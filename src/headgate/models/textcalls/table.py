@@ -5,18 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from headgate.models.textcalls.json_families import (
-    DeepSeekCall,
-    GemmaCall,
-    KimiCall,
-    MarkedJson,
-    NamedJson,
-    PythonicMark,
-    PythonicRows,
-)
+from headgate.models.textcalls.json_families import GemmaCall, MarkedJson, NamedJson
 from headgate.models.textcalls.message_families import (
     MARK,
-    Functionary,
     Harmony,
     Inkling,
     KimiK3,
@@ -25,7 +16,7 @@ from headgate.models.textcalls.message_families import (
 )
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallsFound, ReplyPart
-from headgate.models.textcalls.source import SPECIAL_QUOTE, Source
+from headgate.models.textcalls.source import Source
 from headgate.models.textcalls.xml_families import GlmCall, InvokeCall, QwenCall
 
 # What a family of models' way to write calls is to the scanner.
@@ -57,6 +48,11 @@ class Family:
 
 
 _JSON = '{"name": "ls", "arguments": {}}'
+_SEPARATOR = "<[|｜]tool[▁_]sep[|｜]>"
+_TAGS = (
+    "TOOLCALL|tool_calls|function_calls|longcat_tool_call|dots_function_call|function_call|functioncall"
+    "|tool_use|tools|tool"
+)
 
 
 class Frame(Protocol):
@@ -90,42 +86,6 @@ FAMILIES: tuple[Family, ...] = (
         "GLM 4.5 to 4.7, Hunyuan, Poolside",
     ),
     Family(
-        "hermes-python",
-        "<tool_call>",
-        PythonicMark("</tool_call>"),
-        '<tool_call>ls(path=".")</tool_call>',
-        "any model that mixes the two forms",
-    ),
-    Family(
-        "longcat",
-        "<longcat_tool_call>",
-        MarkedJson("</longcat_tool_call>"),
-        f"<longcat_tool_call>{_JSON}</longcat_tool_call>",
-        "LongCat Flash",
-    ),
-    Family(
-        "longcat-tags",
-        "<longcat_tool_call>",
-        GlmCall("longcat_"),
-        "<longcat_tool_call>ls<longcat_arg_key>path</longcat_arg_key>"
-        "<longcat_arg_value>.</longcat_arg_value></longcat_tool_call>",
-        "LongCat Flash",
-    ),
-    Family(
-        "olmo",
-        "<function_calls>",
-        PythonicRows("</function_calls>"),
-        '<function_calls>ls(path=".")</function_calls>',
-        "OLMo 3: one call on a line",
-    ),
-    Family(
-        "function-calls",
-        "<function_calls>",
-        MarkedJson("</function_calls>", pythonic=True),
-        f"<function_calls>[{_JSON}]</function_calls>",
-        "OLMo 3, at times",
-    ),
-    Family(
         "qwen-coder",
         "<function=",
         QwenCall(),
@@ -157,55 +117,45 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "mistral-named",
         r"\[TOOL_CALLS\]",
-        NamedJson(),
+        NamedJson(r"(?P<name>[\w.\-]{1,128}+)\s*+(?:\[CALL_ID\](?P<id>[\w\-]{1,64}+))?\s*+(?:\[ARGS\])?"),
         '[TOOL_CALLS]ls[ARGS]{"path": "."}',
         "Mistral Small 3.2, Ministral 3, Devstral, Magistral",
     ),
     Family(
         "kimi",
         r"<\|tool_call_begin\|>",
-        KimiCall(),
+        NamedJson(
+            r"(?P<id>(?:functions\.)?(?P<name>[\w.\-]{1,128}+)(?::\d{1,9}+)?)\s*+<\|tool_call_argument_begin\|>",
+            "<|tool_call_end|>",
+        ),
         "<|tool_call_begin|>functions.ls:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
         "Kimi K2",
     ),
     Family(
         "deepseek",
         r"<[|｜]tool[▁_]call[▁_]begin[|｜]>",
-        DeepSeekCall(),
+        NamedJson(
+            rf"(?:function\s*+{_SEPARATOR}\s*+)?(?P<name>[\w.\-]{{1,128}}+)\s*+(?:{_SEPARATOR}|```json|```)?",
+            "<｜tool▁call▁end｜>",
+            "<|tool_call_end|>",
+        ),
         "<｜tool▁call▁begin｜>ls<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
         "DeepSeek R1, V3, V3.1",
     ),
     Family(
         "gemma",
         r"<\|tool_call>",
-        GemmaCall(SPECIAL_QUOTE, "<tool_call|>"),
+        GemmaCall(),
         '<|tool_call>call:ls{path:<|"|>.<|"|>}<tool_call|>',
         "Gemma 4",
     ),
-    Family(
-        "functiongemma",
-        "<start_function_call>",
-        GemmaCall("<escape>", "<end_function_call>"),
-        "<start_function_call>call:ls{path:<escape>.<escape>}<end_function_call>",
-        "FunctionGemma",
-    ),
     Family("llama", r"<\|python_tag\|>", MarkedJson(), f"<|python_tag|>{_JSON}", "Llama 3.1 to 3.3"),
     Family(
-        "llama-builtin", r"<\|python_tag\|>", PythonicMark(), '<|python_tag|>ls.call(path=".")', "Llama 3.1"
-    ),
-    Family(
-        "llama4",
-        r"<\|python_start\|>",
-        PythonicMark("<|python_end|>"),
-        '<|python_start|>[ls(path=".")]<|python_end|>',
-        "Llama 4",
-    ),
-    Family(
         "lfm2",
-        r"<\|tool_call_start\|>",
-        MarkedJson("<|tool_call_end|>", pythonic=True),
+        r"<\|(?:tool_call|python)_start\|>",
+        MarkedJson("<|tool_call_end|>", "<|python_end|>", pythonic=True),
         '<|tool_call_start|>[ls(path=".")]<|tool_call_end|>',
-        "LFM2, LFM2.5",
+        "LFM2, LFM2.5; Llama 4, with `python` in place of `tool_call`",
     ),
     Family(
         "cohere",
@@ -215,13 +165,6 @@ FAMILIES: tuple[Family, ...] = (
         "Command R7B, Command A",
     ),
     Family(
-        "granite",
-        r"<\|tool_call\|>",
-        MarkedJson("<|/tool_call|>"),
-        f"<|tool_call|>[{_JSON}]",
-        "Granite 3, Phi 4 mini",
-    ),
-    Family(
         "apertus",
         r"<\|tools_prefix\|>",
         MarkedJson("<|tools_suffix|>", keyed=True),
@@ -229,52 +172,24 @@ FAMILIES: tuple[Family, ...] = (
         "Apertus",
     ),
     Family(
-        "nemotron",
-        "<TOOLCALL>",
-        MarkedJson("</TOOLCALL>"),
+        "granite",
+        r"<\|(?:tool|function)_call\|>",
+        MarkedJson("<|/tool_call|>"),
+        f"<|tool_call|>[{_JSON}]",
+        "Granite 3, Phi 4 mini, GigaChat 3",
+    ),
+    Family(
+        "tagged",
+        f"<(?:{_TAGS})>",
+        MarkedJson(*(f"</{tag}>" for tag in _TAGS.split("|")), pythonic=True),
         f"<TOOLCALL>[{_JSON}]</TOOLCALL>",
-        "Nemotron Nano 2",
-    ),
-    Family(
-        "apriel",
-        "<tool_calls>",
-        MarkedJson("</tool_calls>"),
-        f"<tool_calls>[{_JSON}]</tool_calls>",
-        "Apriel, Jamba",
-    ),
-    Family(
-        "function-call",
-        r"<(?:dots_)?(?:function_?call|tool_use|tools?)>",
-        MarkedJson(
-            "</function_call>",
-            "</functioncall>",
-            "</dots_function_call>",
-            "</tool_use>",
-            "</tools>",
-            "</tool>",
-        ),
-        f"<function_call>{_JSON}</function_call>",
-        "dots, Qwen 2.5 Coder (`<tools>`), Hermes variants",
-    ),
-    Family(
-        "gigachat",
-        r"<\|(?:function_call\|>|message_sep\|>\s{0,8}function call<\|role_sep\|>)",
-        MarkedJson(),
-        f"<|function_call|>{_JSON}",
-        "GigaChat 3",
-    ),
-    Family(
-        "internlm",
-        r"<\|action_start\|>\s{0,8}<\|plugin\|>",
-        MarkedJson("<|action_end|>"),
-        "<|action_start|><|plugin|>" + _JSON + "<|action_end|>",
-        "InternLM 2 and 3",
+        "Nemotron Nano 2, Apriel, Jamba, dots, LongCat, Qwen 2.5 Coder (`<tools>`), Hermes variants",
     ),
     Family("firefunction", r"functools(?=\[)", MarkedJson(), f"functools[{_JSON}]", "Firefunction 2, Phi 4"),
 )
 """Families that mark each call. Where two share a mark, they are tried in this order."""
 
-FRAMES: tuple[Frame, ...] = (Harmony(), MuseGlimmer(), Inkling(), KimiK3(), Functionary())
+FRAMES: tuple[Frame, ...] = (Harmony(), MuseGlimmer(), Inkling(), KimiK3())
 """Families that divide the whole reply."""
 
 PLAIN: Mapping[str, tuple[str, str]] = {

@@ -51,46 +51,38 @@ class QwenCall:
         return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
+_GLM_NAME = regex(r"\s*+([\w.\-]{1,128}+)(?=\s|\\n|<tool_sep>|<arg_key>|</tool_call>|\Z)")
+_GLM_NEXT = regex(r"<arg_key>(.{0,128}?)</arg_key>|<arg_value>|</tool_call>", re.DOTALL)
+_GLM_END = regex(r"</arg_value>(?=(?:\s|\\n)*+(?:<arg_key>|</tool_call>|\Z))")
+
+
 class GlmCall:
-    """`<tool_call>NAME<arg_key>..</arg_key><arg_value>..</arg_value>`: GLM 4.5, Hunyuan, Poolside.
+    """`<tool_call>NAME<arg_key>..</arg_key><arg_value>..</arg_value>`: GLM 4.5, Hunyuan, Poolside."""
 
-    LongCat writes the same with `longcat_` before the name of every tag.
-    """
-
-    def __init__(self, prefix: str = "") -> None:
-        self._closing = f"</{prefix}tool_call>"
-        self._key = f"<{prefix}arg_key>"
-        self._value = f"<{prefix}arg_value>"
-        self.closings = (self._closing,)
-        ends = rf"{self._key}|{self._closing}"
-        self._name = regex(rf"\s*+([\w.\-]{{1,128}}+)(?=\s|\\n|<tool_sep>|{ends}|\Z)")
-        key_end = self._key.replace("<", "</")
-        self._next = regex(rf"{self._key}(.{{0,128}}?){key_end}|{self._value}|{self._closing}", re.DOTALL)
-        value_end = self._value.replace("<", "</")
-        self._end = regex(rf"{value_end}(?=(?:\s|\\n)*+(?:{ends}|\Z))")
+    closings: tuple[str, ...] = ("</tool_call>",)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call up to the tag that closes it."""
-        head = self._name.match(source.text, opening.end())
+        head = _GLM_NAME.match(source.text, opening.end())
         if not head:
             return None
         name, position, key = head[1], head.end(), ""
         arguments: dict[str, Any] = {}
-        while tag := source.search(self._next, position):
+        while tag := source.search(_GLM_NEXT, position):
             position = tag.end()
-            if tag[0] == self._closing:
+            if tag[0] == self.closings[0]:
                 return CallsFound(position, (CallAttempt(name, arguments),))
-            if tag[0] != self._value:
+            if tag[0] != "<arg_value>":
                 key = (tag[1] or "").strip()
                 continue
-            end = source.search(self._end, position)
+            end = source.search(_GLM_END, position)
             if not end:
                 break
             text = source.text[position : end.start()]
             if key:
                 arguments[key] = book.read_argument(name, key, text, unquote=True)
             key, position = "", end.end()
-        if source.find(self._key, head.end()) < 0:
+        if source.find("<arg_key>", head.end()) < 0:
             return None
         return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
