@@ -68,12 +68,19 @@ class Overlap:
         return lines
 
 
+_WAITS = (0.05,) * 40
+"""Seconds between looks at a lock that somebody holds without a task that runs."""
+
+
 @asynccontextmanager
 async def working_alone(folder: Folder, store: Store, task_id: str, now: Clock) -> AsyncIterator[TaskRow]:
     """Holds the repository's lock; yields the task's row. ConfigError if a task runs, or there is no such."""
-    lock = folder.work_lock()
-    if not lock.try_acquire():
+    lock, waits = folder.work_lock(), iter(_WAITS)
+    while not lock.try_acquire():
         running = store.running()
+        if not running and (wait := next(waits, None)):  # a task has just ended: its process is done at once
+            await asyncio.sleep(wait)
+            continue
         who = f"Task {running.task.id} is running" if running else "Another process works in this repository"
         raise ConfigError(f"{who}: try {task_id} again when that has ended.")
     try:
