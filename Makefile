@@ -58,7 +58,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gen_page_picture.py
 
 bestiary: $(VENV)/.installed-dev
-	@PYTHONPATH=tests $(BIN)/python -m bestiary $(if $(TIGHTEN),--tighten)
+	@PYTHONPATH=tests $(BIN)/python -m bestiary
 
 # Takes an hour or more: a real model of 1.12 GB, downloaded once, on 26 small bugs. EVAL="--tasks subset" runs fewer.
 eval-local: $(VENV)/.installed-dev

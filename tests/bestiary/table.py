@@ -1,10 +1,6 @@
-"""What the bestiary promises (table.yaml), what it found, and the page that shows both.
+"""What the bestiary promises (table.yaml has what differs from the usual), what it found, and the page."""
 
-table.yaml has, for each row, the most requests that it may take and the states in which it may end. A run
-that takes fewer needs no change there; `--tighten` writes the new figure down, so that it cannot grow again.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +8,8 @@ import yaml
 
 from bestiary.catalogue import ROWS, THEMES
 from bestiary.habitat import Outcome, problems
-from bestiary.useless import BEHAVIOURS, FLOWS, TITLE
+from bestiary.rows import Row
+from bestiary.useless import BEHAVIOURS, TITLE
 
 TABLE = Path(__file__).parent / "table.yaml"
 PAGE = Path(__file__).parents[2] / "docs" / "bestiary.md"
@@ -29,21 +26,19 @@ checks that:
 - the report names exactly the files that differ;
 - nothing is called a success unless the tests pass in a separate run afterwards.
 
-`make bestiary` prints this table and writes this page. `requests` is what the server counted. `bound` is
-what `tests/bestiary/table.yaml` allows; `make bestiary TIGHTEN=1` lowers it to what was used. Most rows run
-in flows with small budgets, in `tests/bestiary/flows`: one or two failed verifications instead of twelve.
-The last table is about the built-in flows as they are. It has the number of requests in each flow: a model
-that is never usable ends STUCK within 30 requests. CI meets each of these models in two of the flows.
+The bounds say that a run ends soon; they are no measurement. `make bestiary` prints what each row took, and
+writes this page. Most rows run in flows with small budgets, in `tests/bestiary/flows`: one or two failed
+verifications instead of twelve. The models of the last table are never usable: in the built-in flows as they
+are, each ends STUCK within 30 requests. CI meets each of them in two of the flows.
 """
-COLUMNS = ("behaviour", "what users report", "requests", "bound", "ends", "reason", "final turn")
 
 
 @dataclass(frozen=True)
 class Promise:
     """What a row may at most cost, and how it may end."""
 
-    bound: int
-    ends: tuple[str, ...]
+    bound: int = 20
+    ends: Sequence[str] = ("STUCK",)
 
 
 @dataclass(frozen=True)
@@ -73,14 +68,14 @@ class Finding:
 
 
 def read_table() -> dict[str, Promise]:
-    rows = yaml.safe_load(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
-    return {name: Promise(row["bound"], tuple(row["ends"])) for name, row in (rows or {}).items()}
+    rows = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    if unknown := rows.keys() - ROWS.keys():
+        raise ValueError(f"table.yaml has rows that nobody knows: {', '.join(sorted(unknown))}")
+    return {name: Promise(**rows.get(name, {})) for name in ROWS}
 
 
-def worse(finding: Finding, promise: Promise | None) -> list[str]:
+def worse(finding: Finding, promise: Promise) -> list[str]:
     """In what a row is worse than promised."""
-    if promise is None:
-        return [*finding.problems, "it is not in table.yaml: run `python -m bestiary --tighten`"]
     found = list(finding.problems)
     if finding.requests > promise.bound:
         found.append(f"{finding.requests} requests; the bound is {promise.bound}")
@@ -89,61 +84,24 @@ def worse(finding: Finding, promise: Promise | None) -> list[str]:
     return found
 
 
-def tightened(promises: Mapping[str, Promise], findings: Iterable[Finding]) -> dict[str, Promise]:
-    """The promises with lower bounds where less was used; rows that are new are added as found."""
-    used = {finding.name: finding for finding in findings}
-    table = {}
-    for name in ROWS:
-        promise, finding = promises.get(name), used.get(name)
-        if promise is None and finding:
-            promise = Promise(finding.requests, (finding.state,))
-        elif promise and finding:
-            promise = Promise(min(promise.bound, finding.requests), promise.ends)
-        if promise:
-            table[name] = promise
-    return table
-
-
-def write_table(promises: Mapping[str, Promise]) -> None:
-    lines = ["# The most requests that each behaviour may take, and the states in which it may end.\n"]
-    lines += [
-        f"{name}: {{bound: {row.bound}, ends: [{', '.join(row.ends)}]}}\n" for name, row in promises.items()
-    ]
-    TABLE.write_text("".join(lines), encoding="utf-8")
-
-
-def render_line(finding: Finding, promise: Promise) -> str:
-    """A row of the page."""
-    cells = (
-        f"`{finding.name}`",
-        ROWS[finding.name].reported.replace("|", "\\|"),
-        str(finding.requests),
-        str(promise.bound),
-        finding.state,
-        f"`{finding.reason}`",
-        ", ".join(f"`{reason}`" for reason in finding.final_turns),
-    )
-    return "| " + " | ".join(cells) + " |"
-
-
-def render_page(findings: Mapping[str, Finding], promises: Mapping[str, Promise]) -> str:
+def render_page(promises: Mapping[str, Promise]) -> str:
     """The whole page."""
     lines = [HEAD]
     for theme in THEMES:
-        lines += [f"## {theme.title}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-        lines += [render_line(findings[row.name], promises[row.name]) for row in theme.rows]
+        lines += [f"## {theme.title}", "", "| behaviour | what users report | requests, at most | ends |"]
+        lines.append("|---|---|---|---|")
+        for row in theme.rows:
+            promise = promises[row.name]
+            cells = (f"`{row.name}`", _cell(row), str(promise.bound), ", ".join(promise.ends))
+            lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
-    columns = ("behaviour", "what users report", *FLOWS)
-    lines += [f"## {TITLE}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    lines += [render_useless(name, [findings[f"{name}_{flow}"] for flow in FLOWS]) for name in BEHAVIOURS]
+    lines += [f"## {TITLE}", "", "| behaviour | what users report |", "|---|---|"]
+    lines += [f"| `{name}` | {_cell(row)} |" for name, row in BEHAVIOURS.items()]
     return "\n".join([*lines, ""])
 
 
-def render_useless(name: str, found: Iterable[Finding]) -> str:
-    """A line of the last table: the requests of a model that is never usable, in each built-in flow."""
-    reported = BEHAVIOURS[name].reported.replace("|", "\\|")
-    cells = (f"`{name}`", reported, *(str(finding.requests) for finding in found))
-    return "| " + " | ".join(cells) + " |"
+def _cell(row: Row) -> str:
+    return row.reported.replace("|", "\\|")
 
 
 def cost_of_discipline(findings: Mapping[str, Finding]) -> str:
@@ -154,25 +112,3 @@ def cost_of_discipline(findings: Mapping[str, Finding]) -> str:
         f"The honest model: {on.requests} requests and {on.prompt_tokens} prompt tokens with all discipline, "
         f"{off.requests} and {off.prompt_tokens} without ({share:+.1%})."
     )
-
-
-def page_lines() -> dict[str, str]:
-    """The page's rows by name."""
-    return _named_lines(_page_halves()[0])
-
-
-def useless_requests() -> dict[str, dict[str, int]]:
-    """What the page's last table says, by behaviour and flow."""
-    lines = _named_lines(_page_halves()[1])
-    figures = {name: line.strip("| ").split(" | ")[-len(FLOWS) :] for name, line in lines.items()}
-    return {name: dict(zip(FLOWS, map(int, row), strict=True)) for name, row in figures.items()}
-
-
-def _page_halves() -> tuple[str, str]:
-    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    first, _, last = text.partition(f"## {TITLE}\n")
-    return first, last
-
-
-def _named_lines(text: str) -> dict[str, str]:
-    return {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}

@@ -1,4 +1,4 @@
-"""Every misbehaving model ends as it is promised in table.yaml, and as docs/bestiary.md says."""
+"""Every misbehaving model ends as it is promised in table.yaml, and the report tells the truth."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,17 +10,7 @@ from bestiary.catalogue import ROWS, THEMES
 from bestiary.habitat import meet, problems
 from bestiary.rows import Row
 from bestiary.server import Cage, serving
-from bestiary.table import (
-    HEAD,
-    PAGE,
-    Finding,
-    Promise,
-    page_lines,
-    read_table,
-    render_line,
-    useless_requests,
-    worse,
-)
+from bestiary.table import PAGE, Finding, Promise, read_table, render_page, worse
 from bestiary.useless import BEHAVIOURS, FLOWS, USELESS
 
 
@@ -40,10 +30,7 @@ async def test_it_ends_as_promised(
     row: Row, cage: Cage, promises: dict[str, Promise], tmp_path: Path
 ) -> None:
     finding = Finding.of(await meet(row, cage, tmp_path))
-    promise = promises.get(row.name)
-    assert worse(finding, promise) == []
-    assert promise is not None
-    assert page_lines().get(row.name) == render_line(finding, promise), "run `make bestiary`"
+    assert worse(finding, promises[row.name]) == []
 
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
@@ -53,27 +40,22 @@ async def test_who_is_never_usable_ends_soon(name: str, cage: Cage, tmp_path: Pa
     `make bestiary` meets each of them in each flow.
     """
     others = FLOWS[1:]
-    shown = useless_requests()[name]
     flows = [others[list(BEHAVIOURS).index(name) % len(others)]]
     if BEHAVIOURS[name].flow != "flat":
         flows.append("flat")
     for flow in flows:
         finding = Finding.of(await meet(USELESS[f"{name}_{flow}"], cage, tmp_path))
         assert (finding.state, finding.problems) == ("STUCK", ())
-        assert shown[flow] == finding.requests, "run `make bestiary`"
 
 
-def test_the_catalogue_is_complete(promises: dict[str, Promise]) -> None:
+def test_the_catalogue_is_complete() -> None:
     assert len(ROWS) >= 40
     assert len(ROWS) == sum(len(theme.rows) for theme in THEMES), "two rows have one name"
-    assert set(promises) == set(ROWS)
     assert all(row.reported for row in ROWS.values())
 
 
-def test_the_page_has_every_row_and_no_other() -> None:
-    assert list(page_lines()) == list(ROWS)
-    assert list(useless_requests()) == list(BEHAVIOURS)
-    assert PAGE.read_text(encoding="utf-8").startswith(HEAD)
+def test_the_page_is_current(promises: dict[str, Promise]) -> None:
+    assert PAGE.read_text(encoding="utf-8") == render_page(promises), "run `make bestiary`"
 
 
 async def test_tampering_does_not_go_unseen(cage: Cage, tmp_path: Path) -> None:
