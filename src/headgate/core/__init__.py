@@ -71,9 +71,6 @@ from headgate.core.event import (
     Tone,
     read_body,
 )
-from headgate.core.executed import (
-    Executions,
-)
 from headgate.core.failures import (
     condense_failures,
 )
@@ -233,13 +230,12 @@ from headgate.core.plan_events import (
     ReplanStarted,
 )
 from headgate.core.progress import (
+    Executions,
     RecipeEnded,
     RecipeStarted,
     is_spent,
     plan_items,
-    render_context,
     task_progress,
-    trim_document,
 )
 from headgate.core.quoted_text import (
     find_quotations,
@@ -410,6 +406,10 @@ from headgate.core.task import (
     check_transition,
     holds_up,
     parse_task_text,
+)
+from headgate.core.task_document import (
+    render_context,
+    trim_document,
 )
 from headgate.core.task_events import (
     BUBBLEWRAP,

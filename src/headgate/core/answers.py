@@ -1,5 +1,7 @@
 """What was tried out in copies of the tree: the check that it began with, suspect places, whole answers."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -18,6 +20,25 @@ class AnswersTried(Slice):
     """Where the failure of that check may come from; None before that was looked into."""
     tried: list["CandidateTried"] = field(default_factory=list)
     """Every whole answer that was tried, in order."""
+
+    def came_of(self, state: State) -> Iterable[str]:
+        if not self.tried:
+            return
+        failing = self.opening.failing if self.opening else ()
+        if failing:
+            more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            yield f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."
+        if answers := [tried for tried in self.tried if tried.origin == "model"]:
+            counts = Counter(tried.verdict for tried in answers)
+            told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+            passed = next((tried.place for tried in answers if tried.verdict == "passed"), "")
+            kept = f"the one for {passed} was kept" if passed else "none was kept"
+            yield f"Answers tried: {len(answers)} ({told}); {kept}."
+        for tried in self.tried:
+            if tried.origin == "mutation":  # the report says that nobody thought of it
+                kept = "was kept" if tried.verdict == "passed" else f"was {tried.verdict}"
+                found = f"A mutation of {tried.place}, found by trial and not by the model, {kept}"
+                yield f"{found}: {tried.reason}."
 
     @property
     def repaired(self) -> bool:

@@ -1,8 +1,11 @@
 """What the model says at the end, and why it was made to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.core.event import Slice
+from headgate.core.state import State
 
 
 @dataclass
@@ -15,3 +18,11 @@ class Conclusion(Slice):
     """What it thinks may be wrong, if the task is stuck."""
     final_turns: list[str] = field(default_factory=list)
     """Why it was made to conclude, each time."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        answered = state.status == "SUCCESS" and not state.files_changed
+        return {
+            "answer": self.answer if answered else "",
+            "hypotheses": self.hypotheses,
+            "final_turns": tuple(self.final_turns),
+        }

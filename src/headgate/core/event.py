@@ -7,7 +7,8 @@ are small and stay for ever. What a model wrote or read (prompts, replies, tool 
 What belongs to one feature is kept in a `Slice` of the state, which stands beside the events that change it.
 """
 
-from collections.abc import Callable, Mapping
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -100,10 +101,32 @@ class Event(Moment):
 class Slice:
     """What one feature knows of a task: a dataclass that can be made without arguments, `state[ITS CLASS]`.
 
-    It belongs to the module of the events that change it, and is not known elsewhere in the state.
+    It belongs to the module of the events that change it, and is not known elsewhere in the state. What it
+    knows of, it says itself. `order`: the lower, the earlier its words stand among those of others.
     """
 
-    __slots__ = ()
+    def __init_subclass__(cls, *, order: int = 50) -> None:
+        insort(SLICES, (order, len(SLICES), cls))
+
+    def report(self, state: "State") -> Mapping[str, Any]:
+        """Its fields of the report."""
+        return {}
+
+    def warnings(self, state: "State") -> Iterable[str]:
+        """What people should know of, a sentence each without its full stop."""
+        return ()
+
+    def came_of(self, state: "State") -> Iterable[str]:
+        """What was done, besides changes to files: lines of the summary."""
+        return ()
+
+    def left_over(self, state: "State") -> Iterable[str]:
+        """What is left behind, or not done: lines of the summary."""
+        return ()
+
+
+SLICES: list[tuple[int, int, type[Slice]]] = []
+"""All of them, in order."""
 
 
 _B = TypeVar("_B", bound=Body)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from headgate.core.settings import Data
 from headgate.core.turn_events import ToolStarted
 
 if TYPE_CHECKING:
@@ -44,6 +45,22 @@ class Failure:
             own=body.own or body.tree,
             own_after=body.own_after or body.tree_after,
         )
+
+
+class FailureReport(Data):
+    """One failed verification, in brief."""
+
+    run_id: str
+    reason: str
+    sentence: str = ""
+    """The same for people: the first failing test by name, where one is known."""
+    failing: tuple[str, ...] = ()
+    diagnosis: str
+
+    @classmethod
+    def of(cls, failure: Failure) -> Self:
+        """What scripts are told of it."""
+        return cls.model_validate(failure, from_attributes=True)
 
 
 @dataclass

@@ -1,9 +1,14 @@
 """What models save for later tasks: short texts with tags. What counts as the same text, and as a word."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from headgate.core.event import Slice
+from headgate.core.knobs import MEMORY_TOOL
+from headgate.core.state import State
+from headgate.core.turn_events import Calls
 from headgate.patterns import regex
 
 MEMORY_CHARS = 2_000
@@ -49,3 +54,12 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags as they are stored: lower case, without spaces, each once."""
     written = (_NOT_IN_TAGS.sub("-", normal_form(tag)).strip("-") for tag in tags)
     return tuple(dict.fromkeys(tag for tag in written if tag))
+
+
+@dataclass
+class Memories(Slice):
+    """What a task has saved for later ones. The calls that did it are counted where all are."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        calls = state[Calls]
+        return {"memories_saved": calls.made[MEMORY_TOOL] - calls.failed[MEMORY_TOOL]}

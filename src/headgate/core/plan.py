@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headgate.core.event import Slice
 from headgate.core.flow import Stage
 from headgate.core.settings import Data
+
+if TYPE_CHECKING:
+    from headgate.core.state import State
 
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 
@@ -28,7 +31,7 @@ class PlanItem(Data):
 
 
 @dataclass
-class Plan(Slice):
+class Plan(Slice, order=70):
     """The plan as it stands."""
 
     items: tuple[PlanItem, ...] = ()
@@ -42,6 +45,20 @@ class Plan(Slice):
         """Takes a new version."""
         self.since = written_since(self.since, self.items, items, version)
         self.items, self.version = items, version
+
+    def report(self, state: "State") -> Mapping[str, Any]:
+        return {"replans": self.replans, "replan_max": state.flow.replan_max if state.flow else 0}
+
+    def left_over(self, state: "State") -> Iterable[str]:
+        if state.flow is None or not any(leaf.foreach for leaf in state.flow.leaves()):
+            return  # only what the runtime carries out one by one is known to be left
+        left = [
+            f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
+            for item in self.items
+            if item.status != "completed"
+        ]
+        if left:
+            yield f"Steps not done: {', '.join(left)}."
 
     def mark(self, item: str, status: Status) -> None:
         """Notes how far a step has come."""

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from headgate.core.attempt import is_announced_end
 from headgate.core.event import Body, Line, Moment, follows
-from headgate.core.executed import Executions
 from headgate.core.plan import Plan, PlanItem
+from headgate.core.progress import Executions
 from headgate.core.stage_events import StageEnded, StageStarted
 from headgate.core.state import State
 from headgate.core.text import count, times

@@ -1,30 +1,87 @@
-"""How far the recipes of a planner have come, for everybody who is told, and the document about the task.
+"""How far the recipes of a planner have come, for everybody who is told.
 
-Both are folds: they follow from the events, and the model has no say in them. Its words are quoted.
+It follows from the events, and the model has no say in it. Its words are quoted.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from headgate.core.event import Body, Line, Moment, follows
-from headgate.core.executed import Executions
+from headgate.core.event import Body, Line, Moment, Slice, follows
+from headgate.core.failures import WorkSinceFailure
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
-from headgate.core.notes import list_names, render_notes
 from headgate.core.plan import Plan, PlanItem, Status
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.rules import Fail
 from headgate.core.state import State
-from headgate.core.text import cut_text, quote_lines, share_out, shorten
+from headgate.core.text import shorten
 from headgate.core.tree import join_path, place_of, split_path
 from headgate.core.turn_events import Calls, ToolFinished
-from headgate.core.view import CHARS_PER_CODE_TOKEN
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 """Why a step does not run that is not missing."""
 NOT_VERIFIED = "nothing_to_verify"
 """Why a stage of the kind `verify` ran nothing."""
 StepStatus = Literal["pending", "running", "completed", "exhausted", "skipped", "failed"]
+
+
+@dataclass
+class Executions(Slice, order=60):
+    """The recipes that a planner had carried out, and what was written in the one under way."""
+
+    all: tuple[Execution, ...] = ()
+    """In the order in which they were begun."""
+    begun: int = 0
+    """How often one was begun, or gone on with."""
+    last: int = 0
+    """The number of the one that was carried out last, perhaps again."""
+    since: str = ""
+    """The tree at its start."""
+    ended: dict[int, "RecipeEnded"] = field(default_factory=dict)
+    """How they ended, by number; one that is under way again is not in it."""
+    idle: list["RecipeEnded"] = field(default_factory=list)
+    """Those that ended since one last changed a file."""
+    work: WorkSinceFailure = field(default_factory=WorkSinceFailure)
+    """What was done since the start of the latest one."""
+
+    def begin(self, body: "RecipeStarted") -> None:
+        """An execution was begun."""
+        if body.number > len(self.all):
+            self.all = (*self.all, Execution(body.number, body.task_type, body.goals))
+        self.begun += 1
+        self.last, self.since, self.work = body.number, body.tree, WorkSinceFailure()
+        self.ended.pop(body.number, None)
+
+    def end(self, body: "RecipeEnded") -> None:
+        """An execution ended."""
+        if body.number not in self.ended:
+            self.ended[body.number] = body
+            self.idle = [] if body.changed else [*self.idle, body]
+
+    @property
+    def running(self) -> int:
+        """The number of the execution under way; 0 if there is none."""
+        return 0 if self.last in self.ended else self.last
+
+    @property
+    def failed_in_vain(self) -> list["RecipeEnded"]:
+        """Those that failed where files could have been changed, since one last changed a file."""
+        return [one for one in self.idle if one.acts and not one.completed]
+
+    def in_a_row(self, task_type: str) -> int:
+        """How often this type was executed since a file last changed."""
+        types = {one.number: one.task_type for one in self.all}
+        return sum(types[ended.number] == task_type for ended in self.idle)
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        return {"plan_steps": tuple(shorten(line, STEP_CHARS) for line in plan_lines(state))}
+
+    def warnings(self, state: State) -> Iterable[str]:
+        return (*given_up_recipes(state), *left_out_steps(state))
+
+
+STEP_CHARS = 500
+"""What is shown of one step of the plan."""
 
 
 class RecipeStarted(Body):
@@ -234,7 +291,7 @@ def _item(execution: Execution, progress: TaskProgress) -> PlanItem:
     )
 
 
-def _say_how(progress: TaskProgress) -> str:
+def say_how(progress: TaskProgress) -> str:
     """How an execution does: its status, its steps, and why it was handed back."""
     return f"{progress.status} ({progress.steps}){_say_why(progress)}"
 
@@ -245,14 +302,14 @@ def _say_why(progress: TaskProgress) -> str:
 
 def plan_lines(state: State) -> tuple[str, ...]:
     """The same, a line each."""
-    executed = (f"{one.title} - {_say_how(progress)}" for one, progress in executed_recipes(state))
+    executed = (f"{one.title} - {say_how(progress)}" for one, progress in executed_recipes(state))
     return (*(item.description for item in state[Plan].items), *executed)
 
 
 def say_execution(state: State, number: int) -> str:
     """How an execution does, in the same words."""
     known = (progress for one, progress in executed_recipes(state) if one.number == number)
-    return next(map(_say_how, known), "ended")
+    return next(map(say_how, known), "ended")
 
 
 def given_up_recipes(state: State) -> tuple[str, ...]:
@@ -279,107 +336,3 @@ def left_out_steps(state: State) -> tuple[str, ...]:
                     f"{one.task_type} continued without its step {step}: {shorten(why, 200).rstrip('.')}"
                 )
     return tuple(dict.fromkeys(said))
-
-
-SECTION_CHARS = 4_000
-"""Of each section of the document."""
-
-
-def render_context(
-    state: State,
-    facts: Sequence[str] = (),
-    room: int = 0,
-    *,
-    called: Mapping[str, Sequence[str]] | None = None,
-    in_step: str = "",
-) -> str:
-    """The document about a task as it stands: numbered sections, each of bounded length.
-
-    `facts`: what is known about the repository. `room`: the characters that it may have, if that is less;
-    short sections stay whole then, and long ones are cut alike. `called`: what tools returned, by step.
-    `in_step`: the step of whose prompt it is a part, which has the request and the goals already.
-    """
-    known = [(one, _as_begun(one, progress, in_step)) for one, progress in executed_recipes(state)]
-    steps = {one.step_id(step) for one, progress in known for step in progress.statuses}
-    notes = [(name, note) for name, note in state.notes.items() if name not in steps]
-    files = [("read", state.files_read), ("changed", state.files_changed)]
-    told = [f"Files {what}: {list_names(list(names), 20, 800)}." for what, names in files if names]
-    request = [quote_lines(state.text.strip()), quote_lines(state.constraints.render())]
-    noted = quote_lines(render_notes(notes, SECTION_CHARS // 2))
-    sections = [
-        ("Request", ["It stands at the beginning of this prompt."] if in_step else request),
-        ("Analysis", [quote_lines("\n".join(facts))]),
-        ("Gathered context", [*told, noted]),
-        ("Plan", [_plan(one, progress, bool(in_step)) for one, progress in known]),
-        ("Tool results", [_results(one, progress, called or {}) for one, progress in known]),
-        ("State", [_state(progress) for one, progress in known if one.number == state[Executions].last]),
-    ]
-    head = f"# Context of task {state.task}".rstrip()
-    titles = [f"## {number}. {title}\n\n" for number, (title, _) in enumerate(sections)]
-    said = ["\n".join(filter(None, texts)) or "Nothing yet." for _, texts in sections]
-    limit = SECTION_CHARS
-    if room:
-        left = room - len(head) - 1 - sum(len(title) + 2 for title in titles)
-        limit = min(limit, share_out([len(text) for text in said], max(left, 0)))
-    cut = [cut_text(text, limit, f"section {number}") for number, text in enumerate(said)]
-    parts = [f"{title}{text}" for title, text in zip(titles, cut, strict=True)]
-    return "\n\n".join([head, *parts]) + "\n"
-
-
-def _as_begun(execution: Execution, progress: TaskProgress, step: str) -> TaskProgress:
-    """The progress as it is for a step that is about to begin: its start is not in the log yet."""
-    statuses: dict[str, StepStatus] = {
-        name: "running" if execution.step_id(name) == step else how for name, how in progress.statuses.items()
-    }
-    return replace(progress, statuses=statuses)
-
-
-def _plan(execution: Execution, progress: TaskProgress, in_step: bool) -> str:
-    goals = "its goals are those of this step" if in_step and progress.running else execution.told_goals
-    return f"{execution.number}. {execution.task_type}: {goals} - {_say_how(progress)}"
-
-
-def _results(execution: Execution, progress: TaskProgress, called: Mapping[str, Sequence[str]]) -> str:
-    """What the tools and the steps of one execution returned: short results whole, long ones alike."""
-    texts: dict[str, list[str]] = {}
-    for step in progress.statuses:
-        result = progress.step_results.get(step, "")
-        # A step that ends by its rules has no words of its own: its result is what its tools returned.
-        returned = [text for text in called.get(execution.step_id(step), ()) if not _holds(result, text)]
-        texts[step] = [*returned, *filter(None, [result])]
-    sizes = [len(text) + 1 for results in texts.values() for text in results]
-    limit = share_out(sizes, SECTION_CHARS // 2)
-    lines = [
-        "\n".join(
-            (
-                f"### {execution.step_id(step)}",
-                *(quote_lines(cut_text(text, limit, "the result")) for text in one),
-            )
-        )
-        for step, one in texts.items()
-        if one
-    ]
-    return "\n".join(lines)
-
-
-def _holds(result: str, returned: str) -> bool:
-    return returned.partition(": ")[2][:200] in result
-
-
-def _state(progress: TaskProgress) -> str:
-    """The state of the latest execution."""
-    rows = {
-        "task_type": progress.task_type,
-        "current_step": progress.current_step,
-        "max_steps": progress.max_steps,
-        "completed_steps": ", ".join(progress.completed_steps) or "none",
-        "pending_steps": ", ".join(progress.pending_steps) or "none",
-        "step_results": ", ".join(progress.step_results) or "none",
-    }
-    handed_back = f"\nHanded back: {' '.join(progress.reason.split())}" if progress.reason else ""
-    return "\n".join(f"- {name}: {value}" for name, value in rows.items()) + handed_back
-
-
-def trim_document(text: str, tokens: int, name: str) -> str:
-    """A document in so many tokens, by an estimate. What was cut is named."""
-    return cut_text(text, int(tokens * CHARS_PER_CODE_TOKEN), name)

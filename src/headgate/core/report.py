@@ -4,29 +4,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from headgate.control_characters import escape_controls
-from headgate.core.conclusion import Conclusion
 from headgate.core.event import Body, Event
-from headgate.core.knobs import MEMORY_TOOL
-from headgate.core.person import Person
-from headgate.core.plan import Plan
-from headgate.core.progress import plan_lines
-from headgate.core.research import Sources
-from headgate.core.rewrites import Proposed, Rewrites
-from headgate.core.settings import OWN_FOLDER, Data, package_of
+from headgate.core.failures import FailureReport
+from headgate.core.rewrites import Proposed
+from headgate.core.settings import Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
 from headgate.core.summary import (
     all_warnings,
     last_note,
     last_summary,
-    left_by_verification,
     say_failures,
     say_final_turns,
 )
 from headgate.core.task import Constraints, TaskState, parse_task_text
-from headgate.core.task_events import BUBBLEWRAP, Mishaps, TaskEnded, TaskReport, TaskReportInvalid, Workplace
+from headgate.core.task_events import TaskEnded, TaskReport, TaskReportInvalid
 from headgate.core.text import quote_lines, shorten
-from headgate.core.turn_events import Calls
 from headgate.core.verification import VerifyRuns
 
 # Whether a task's report is one: what scripts rely on is there, has its type, and adds up.
@@ -96,17 +89,6 @@ _STATUS: dict[TaskState, ReportStatus] = {
     "SUCCESS": "completed",
     "CANCELLED": "cancelled",
 }
-
-
-class FailureReport(Data):
-    """One failed verification, in brief."""
-
-    run_id: str
-    reason: str
-    sentence: str = ""
-    """The same for people: the first failing test by name, where one is known."""
-    failing: tuple[str, ...] = ()
-    diagnosis: str
 
 
 class Report(Data):
@@ -212,87 +194,65 @@ class Report(Data):
     """The same by stage and model: the sums of these lines are the figures above."""
 
 
+UNTOLD = (
+    "summary",
+    "model_says",
+    "red_before",
+    "warnings",
+    "hypotheses",
+    "failures",
+    "sources",
+    "plan_steps",
+)
+"""What was attempted in a cancelled task is not documented: texts and lists that are empty then."""
+
+
 def build_report(state: State) -> Report:
-    """The report, from nothing but the task's events."""
-    status = _STATUS.get(state.status, "failed")
-    merge = state[Rewrites].merge_verified
-    told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
-    shown = [entered.stage for entered in state.nodes.values() if entered.is_announced]
-    last_stage = shown[-1] if shown else ""
-    failure = state[VerifyRuns].last_failure if state.reason in ("verify_loops", "no_progress") else ""
-    error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
+    """The report, from nothing but the task's events: what the state knows, and each of its slices."""
+    fields = _own_fields(state)
+    for part in state.all_slices:
+        fields |= part.report(state)
+    if state.status == "CANCELLED":
+        fields |= {name: type(fields[name])() for name in UNTOLD}
+    return Report(**fields)
+
+
+def _own_fields(state: State) -> dict[str, Any]:
+    status, runs, ended = _STATUS.get(state.status, "failed"), state[VerifyRuns], state.ended
+    failure = runs.last_failure if state.reason in ("verify_loops", "no_progress") else ""
     usage = state.accounts.lines
-    return Report(
-        task_id=state.task,
-        description=state.text,
-        goal=state.goal,
-        status=status,
-        state=state.status,
-        verified=state.verified,
-        reason=state.reason,
-        summary=_summary(state) if told else "",
-        model_says=last_summary(state) if told else "",
-        model_says_accepted=last_note(state).accepted,
-        answer=state[Conclusion].answer if state.status == "SUCCESS" and not state.files_changed else "",
-        error=error,
-        constraints=state.constraints,
-        flow=state.flow.name if state.flow else "",
-        model=state.model,
-        package=package_of(state.config),
-        sandbox=state[Workplace].sandbox
-        if state[Workplace].sandbox in ("", BUBBLEWRAP)
-        else f"none: {state[Workplace].sandbox}",
-        attempts=state[VerifyRuns].count or state.tree.attempts_at(last_stage),
-        verify_loops=state[VerifyRuns].loops,
-        red_before=tuple(state[VerifyRuns].red) if told else (),
-        replans=state[Plan].replans,
-        replan_max=state.flow.replan_max if state.flow else 0,
-        final_turns=tuple(state[Conclusion].final_turns),
-        warnings=all_warnings(state) if told else (),
-        hypotheses=state[Conclusion].hypotheses if told else "",
-        traceback=state[Mishaps].traceback,
-        failures=tuple(
-            FailureReport.model_validate(one, from_attributes=True)
-            for one in state[VerifyRuns].failures
-            if told
-        ),
-        run_ids=state[VerifyRuns].whole_runs,
-        files_changed=tuple(state.files_changed),
-        changed_after_review=state.ended.after_review if state.ended else (),
-        not_in_diff=state.ended.not_in_diff if state.ended else (),
-        left_behind=tuple(state[VerifyRuns].left_behind),
-        shared=state.ended.shared if state.ended else (),
-        worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state[Workplace].has_worktree else "",
-        branch=f"headgate/{state.task}" if state[Workplace].has_worktree else "",
-        commit=state[Workplace].commit,
-        merged=state[Rewrites].merged,
-        merge_verified=merge.passed if merge else None,
-        merge_reason=merge.reason if merge else "",
-        merge_run=merge.run_id if merge else "",
-        undone=state[Rewrites].undone,
-        discarded=bool(state[Workplace].base and state.files_changed)
-        and not (state[Workplace].has_worktree or state[Rewrites].merged),
-        diffstat=state.ended.diffstat if state.ended else (),
-        conflicts=state[Proposed].conflicts if state.status == "PROPOSED" else (),
-        files_read=tuple(state.files_read),
-        sources=tuple(state[Sources].pages) if told else (),
-        unread=state[Person].unread,
-        memories_saved=state[Calls].made[MEMORY_TOOL] - state[Calls].failed[MEMORY_TOOL],
-        plan_steps=tuple(shorten(line, STEP_CHARS) for line in plan_lines(state) if told),
-        tool_calls_total=state[Calls].made.total(),
-        tool_errors_total=state[Calls].failed.total(),
-        tool_call_counts=dict(state[Calls].made),
-        tool_error_counts=dict(state[Calls].failed),
-        analysis_retries=state.tree.retries_before_write,
-        feedback_counts=dict(state[Calls].corrections),
-        requests=state.accounts.requests,
-        prompt_tokens=state.accounts.usage.prompt,
-        cached_tokens=state.accounts.usage.cached,
-        completion_tokens=state.accounts.usage.completion,
-        seconds=round(state.seconds, 3),
-        cost=round(sum(line.cost or 0.0 for line in usage), 6),
-        usage=usage,
-    )
+    return {
+        "task_id": state.task,
+        "description": state.text,
+        "goal": state.goal,
+        "status": status,
+        "state": state.status,
+        "verified": state.verified,
+        "reason": state.reason,
+        "summary": _summary(state),
+        "model_says": last_summary(state),
+        "model_says_accepted": last_note(state).accepted,
+        "error": f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None,
+        "constraints": state.constraints,
+        "flow": state.flow.name if state.flow else "",
+        "model": state.model,
+        "package": package_of(state.config),
+        "warnings": all_warnings(state),
+        "files_changed": tuple(state.files_changed),
+        "changed_after_review": ended.after_review if ended else (),
+        "not_in_diff": ended.not_in_diff if ended else (),
+        "shared": ended.shared if ended else (),
+        "diffstat": ended.diffstat if ended else (),
+        "files_read": tuple(state.files_read),
+        "analysis_retries": state.tree.retries_before_write,
+        "requests": state.accounts.requests,
+        "prompt_tokens": state.accounts.usage.prompt,
+        "cached_tokens": state.accounts.usage.cached,
+        "completion_tokens": state.accounts.usage.completion,
+        "seconds": round(state.seconds, 3),
+        "cost": round(sum(line.cost or 0.0 for line in usage), 6),
+        "usage": usage,
+    }
 
 
 LINE_CHARS = 300
@@ -359,7 +319,7 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
                     lines += [f"{title}:", "", *listed, ""]
     lines += _section("Sources", [f"- {source}" for source in report.sources])
     lines += _section("How verified", _verification(report, state))
-    lines += _section("Left by verification", [f"- {path}" for path in left_by_verification(state)])
+    lines += _section("Left by verification", [f"- {path}" for path in state[VerifyRuns].worth_naming])
     facts = [
         ("task", report.task_id),
         ("flow", report.flow),

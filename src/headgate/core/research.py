@@ -2,17 +2,17 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from headgate.core.event import Moment, Slice, follows
 from headgate.core.settings import Settings
 from headgate.core.state import State
-from headgate.core.text import share_out
-from headgate.core.turn_events import ToolFinished
+from headgate.core.text import count, share_out
+from headgate.core.turn_events import Calls, ToolFinished
 from headgate.patterns import regex
 
 TITLE_CHARS, LINE_CHARS = 200, 200
@@ -161,6 +161,23 @@ class Sources(Slice):
 
     pages: dict[str, None] = field(default_factory=dict)
     """Pages of the web, a line each."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        return {"sources": tuple(self.pages)}
+
+    def came_of(self, state: State) -> Iterable[str]:
+        """Nobody has checked what the model makes of them."""
+        if not state[Calls].made[RESEARCH_TOOL]:
+            return
+        if not self.pages:
+            yield "Research returned no source."
+            return
+        first = list(self.pages)[:MOST_SOURCES]
+        more = f" and {len(self.pages) - len(first)} more" if len(self.pages) > len(first) else ""
+        yield f"Research returned {count(len(self.pages), 'source')}, not checked: {', '.join(first)}{more}."
+
+
+MOST_SOURCES = 3
 
 
 @follows(ToolFinished)

@@ -1,5 +1,6 @@
 """What reviews of a task's diff found."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.core.check_events import CheckFinished
@@ -9,7 +10,7 @@ from headgate.core.verification import VerifyRuns
 
 
 @dataclass
-class DiffFindings(Slice):
+class DiffFindings(Slice, order=20):
     """What reviews of the task's diff found. Each check goes back to the model once."""
 
     found: dict[str, list[str]] = field(default_factory=dict)
@@ -52,8 +53,8 @@ class DiffFindings(Slice):
         told = (found[-1] for check, found in reversed(self.found.items()) if len(self.findings(check)) == 1)
         return next(filter(None, told), "")
 
-    def warnings(self) -> tuple[str, ...]:
-        return tuple(filter(None, map(self.warning, self.found)))
+    def warnings(self, state: State) -> Iterable[str]:
+        return filter(None, map(self.warning, self.found))
 
 
 @follows(CheckFinished)

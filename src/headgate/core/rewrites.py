@@ -3,8 +3,9 @@
 A proposal is applied; what was done in a worktree is merged into the user's own tree; both can be undone.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from headgate.core.event import Body, Line, Moment, Slice
 from headgate.core.person import Person
@@ -32,6 +33,9 @@ class Proposed(Slice):
     applied_tree: str = ""
     """The git tree right after it was written."""
 
+    def report(self, state: State) -> Mapping[str, Any]:
+        return {"conflicts": self.conflicts if state.status == "PROPOSED" else ()}
+
 
 @dataclass
 class Rewrites(Slice):
@@ -45,6 +49,18 @@ class Rewrites(Slice):
     """The attempt to take its changes back that was made, or is under way."""
     undone: bool = False
     """Its changes were taken back."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        verified, place = self.merge_verified, state[Workplace]
+        gone = not (place.has_worktree or self.merged)
+        return {
+            "merged": self.merged,
+            "merge_verified": verified.passed if verified else None,
+            "merge_reason": verified.reason if verified else "",
+            "merge_run": verified.run_id if verified else "",
+            "undone": self.undone,
+            "discarded": bool(place.base and state.files_changed) and gone,
+        }
 
 
 class ProposalMade(Body):

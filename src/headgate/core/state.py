@@ -4,13 +4,13 @@
 `event`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.core.attempt import StageState
-from headgate.core.event import FOLLOWERS, Event, Slice
+from headgate.core.event import FOLLOWERS, SLICES, Event, Slice
 from headgate.core.flow import Flow
 from headgate.core.notes import Note
 from headgate.core.spending import Accounts
@@ -86,6 +86,11 @@ class State:
         if found is None:
             found = self.slices[kind] = kind()
         return found  # type: ignore[return-value]
+
+    @property
+    def all_slices(self) -> Iterator[Slice]:
+        """What each feature knows, in order."""
+        return (self[kind] for _, _, kind in SLICES)
 
     def apply(self, event: Event) -> None:
         """Takes the next event in."""

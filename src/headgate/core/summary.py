@@ -2,25 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from headgate.core.answers import AnswersTried, CandidateTried
 from headgate.core.attempt import StageState
-from headgate.core.boundary_text import boundary_problems
 from headgate.core.conclusion import Conclusion
 from headgate.core.flow import PLANNER
 from headgate.core.notes import Note
-from headgate.core.plan import Plan
-from headgate.core.progress import given_up_recipes, left_out_steps
 from headgate.core.reasons import say_reason
-from headgate.core.research import Sources
 from headgate.core.reviews import DiffFindings
 from headgate.core.state import State
 from headgate.core.task import TaskState
-from headgate.core.task_events import Mishaps, Workplace
 from headgate.core.text import shorten, times
 from headgate.core.tree import place_of
-from headgate.core.turn_events import Calls, Servers
+from headgate.core.turn_events import Calls
 from headgate.core.verification import VerifyRuns
 from headgate.patterns import regex
 
@@ -33,9 +27,6 @@ RED_BEFORE = (
 UNREAD_CHARS = 200
 """What is shown of a line that nobody has read."""
 MOST_LEFT = 5
-MOST_SOURCES = 3
-_CACHE = regex(r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)")
-"""What programs leave when they run, and nobody wants to hear of."""
 WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
@@ -85,8 +76,7 @@ def write_summary(
             )
     if ending not in ("SUCCESS", "PROPOSED"):
         lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
-    lines += _answers(state)
-    lines += _sources(state)
+    lines += (line for part in state.all_slices for line in part.came_of(state))
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     elif files:
@@ -101,11 +91,8 @@ def write_summary(
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:
         lines.append(f"{SHARED}: {', '.join(shared)}.")
-    if left := left_by_verification(state):
-        more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
-        lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")
+    lines += (line for part in state.all_slices for line in part.left_over(state))
     lines += [say_unread(unread)] if unread else []
-    lines += _steps_left(state)
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)
     lines += [f"Warning: {warning}." for warning in all_warnings(state) if warning not in leading]
@@ -122,11 +109,6 @@ def say_failures(sentences: Sequence[str], told: str) -> list[str]:
         "the same again" if one and one == last else "the failure named above" if one and one in told else one
         for last, one in zip(before, sentences, strict=False)
     ]
-
-
-def left_by_verification(state: State) -> list[str]:
-    """The new files that verification runs made, without caches."""
-    return [path for path in state[VerifyRuns].left_behind if not _CACHE.search(path)]
 
 
 def say_merged(verified: bool | None, reason: str) -> str:
@@ -161,78 +143,14 @@ def _fails_as_before(state: State) -> bool:
 
 
 def all_warnings(state: State) -> tuple[str, ...]:
-    """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
-    problems = boundary_problems(state[Workplace].unenforced, state[Workplace].unmatched)
-    given_up = (*given_up_recipes(state), *left_out_steps(state))
-    return (*(problem.removesuffix(".") for problem in problems), *_found(state), *given_up)
-
-
-def _found(state: State) -> Iterator[str]:
-    """Findings about the diff that were left as they were, what was red before, what a command has destroyed,
-    a cut prompt."""
-    yield from state[DiffFindings].warnings()
-    yield from state[VerifyRuns].warnings()
-    yield from dict.fromkeys(filter(None, state[Mishaps].losses))
-    yield from state[Servers].warnings()
+    """What people should know of: boundaries that protected nothing, what the model left as it was, ..."""
+    return tuple(warning for part in state.all_slices for warning in part.warnings(state))
 
 
 def _list_runs(run_ids: Sequence[str]) -> list[str]:
     """How many there were, and the log that matters most; the page and the report name them all."""
     count = f"{len(run_ids)} verification runs; the last log is" if len(run_ids) > 1 else "Verification log:"
     return [f"{count} .headgate/runs/{run_ids[-1]}/combined.log."]
-
-
-def _answers(state: State) -> list[str]:
-    """What came of the whole answers that were asked for."""
-    if not state[AnswersTried].tried:
-        return []
-    answers = [tried for tried in state[AnswersTried].tried if tried.origin == "model"]
-    counts = Counter(tried.verdict for tried in answers)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    passed = next((tried.place for tried in answers if tried.verdict == "passed"), "")
-    kept = f"the one for {passed} was kept" if passed else "none was kept"
-    mutated = [tried for tried in state[AnswersTried].tried if tried.origin == "mutation"]
-    told_lines = [f"Answers tried: {len(answers)} ({told}); {kept}."] if answers else []
-    told_lines += [f"{_mutation(tried)}." for tried in mutated]
-    opening = state[AnswersTried].opening
-    failing = opening.failing if opening else ()
-    more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-    began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
-    return [*began, *told_lines]
-
-
-def _mutation(tried: CandidateTried) -> str:
-    """The report says that nobody thought of it."""
-    kept = "was kept" if tried.verdict == "passed" else f"was {tried.verdict}"
-    return f"A mutation of {tried.place}, found by trial and not by the model, {kept}: {tried.reason}"
-
-
-def _sources(state: State) -> list[str]:
-    """What research returned. What the model makes of it, nobody has checked."""
-    if not state[Calls].made["research"]:
-        return []
-    if not state[Sources].pages:
-        return ["Research returned no source."]
-    first = list(state[Sources].pages)[:MOST_SOURCES]
-    more = (
-        f" and {len(state[Sources].pages) - len(first)} more"
-        if len(state[Sources].pages) > len(first)
-        else ""
-    )
-    count = "1 source" if len(state[Sources].pages) == 1 else f"{len(state[Sources].pages)} sources"
-    return [f"Research returned {count}, not checked: {', '.join(first)}{more}."]
-
-
-def _steps_left(state: State) -> list[str]:
-    """Steps of the plan that were not done, where the runtime carries them out one by one."""
-    if state.flow is None or not any(leaf.foreach for leaf in state.flow.leaves()):
-        return []
-    left = [
-        f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
-        for item in state[Plan].items
-        if item.status != "completed"
-    ]
-    return [f"Steps not done: {', '.join(left)}."] if left else []
 
 
 _CLAIM = regex(

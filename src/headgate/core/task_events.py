@@ -1,14 +1,16 @@
 """A task's start and end, and what it was told on the way of the environment that it runs in."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from headgate.core.boundary_text import boundary_problems
 from headgate.core.conclusion import Conclusion
 from headgate.core.event import Body, Line, Moment, Slice, Tone
 from headgate.core.flow import Flow
 from headgate.core.person import Person
 from headgate.core.reasons import say_end
-from headgate.core.settings import package_of
+from headgate.core.settings import OWN_FOLDER, package_of
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
 
@@ -17,7 +19,7 @@ BUBBLEWRAP = "bubblewrap"
 
 
 @dataclass
-class Workplace(Slice):
+class Workplace(Slice, order=10):
     """Where a task works, and within which bounds."""
 
     boundaries: tuple[str, ...] = ()
@@ -32,9 +34,22 @@ class Workplace(Slice):
     commit: str = ""
     """The commit that was made there of its changes."""
 
+    def report(self, state: State) -> Mapping[str, Any]:
+        bare = self.sandbox not in ("", BUBBLEWRAP)
+        return {
+            "sandbox": f"none: {self.sandbox}" if bare else self.sandbox,
+            "worktree": f"{OWN_FOLDER}/worktrees/{state.task}" if self.has_worktree else "",
+            "branch": f"headgate/{state.task}" if self.has_worktree else "",
+            "commit": self.commit,
+        }
+
+    def warnings(self, state: State) -> Iterable[str]:
+        problems = boundary_problems(self.unenforced, self.unmatched)
+        return (problem.removesuffix(".") for problem in problems)
+
 
 @dataclass
-class Mishaps(Slice):
+class Mishaps(Slice, order=40):
     """What went wrong around the work."""
 
     losses: list[str] = field(default_factory=list)
@@ -43,6 +58,12 @@ class Mishaps(Slice):
     """Where Headgate itself failed, if it did."""
     resumes: int = 0
     """How often in a row the task was taken up again without getting anywhere."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        return {"traceback": self.traceback}
+
+    def warnings(self, state: State) -> Iterable[str]:
+        return dict.fromkeys(filter(None, self.losses))
 
     def note(self, *sentences: str) -> None:
         """People are told of this, also in the report."""

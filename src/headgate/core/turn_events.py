@@ -1,8 +1,9 @@
 """What happens in a turn: messages, the model's reply, the calls in it, and how servers behaved."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from headgate.core.attempt import UNUSABLE
 from headgate.core.event import Body, Line, Moment, Slice
@@ -29,9 +30,18 @@ class Calls(Slice):
     answered: "ToolStarted | None" = None
     """The start of the call that was answered last; None if it was not begun."""
 
+    def report(self, state: State) -> Mapping[str, Any]:
+        return {
+            "tool_calls_total": self.made.total(),
+            "tool_errors_total": self.failed.total(),
+            "tool_call_counts": dict(self.made),
+            "tool_error_counts": dict(self.failed),
+            "feedback_counts": dict(self.corrections),
+        }
+
 
 @dataclass
-class Servers(Slice):
+class Servers(Slice, order=50):
     """What servers of models could not do. People are told once."""
 
     remarks: Counter[str] = field(default_factory=Counter)
@@ -39,7 +49,7 @@ class Servers(Slice):
     cut: "PromptCut | None" = None
     """What a server cut off a prompt, the first time that it did."""
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self, state: State) -> Iterable[str]:
         return (self.cut.describe(),) if self.cut else ()
 
 

@@ -1,18 +1,23 @@
 """Verification: the runs of the project's own checks, and what was made of those that failed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from headgate.core.check_events import CheckFinished
 from headgate.core.event import Body, Line, Moment, Slice, follows
-from headgate.core.failures import Failure, WorkSinceFailure
+from headgate.core.failures import Failure, FailureReport, WorkSinceFailure
 from headgate.core.rules import Fail, Pass
 from headgate.core.settings import Data
 from headgate.core.state import State
 from headgate.core.task_events import Mishaps
 from headgate.core.text import shorten
 from headgate.core.turn_events import Calls, ToolFinished
+from headgate.patterns import regex
+
+MOST_LEFT = 5
+_CACHE = regex(r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)")
+"""What programs leave when they run, and nobody wants to hear of."""
 
 
 class StepResult(Data):
@@ -32,7 +37,7 @@ class StepResult(Data):
 
 
 @dataclass
-class VerifyRuns(Slice):
+class VerifyRuns(Slice, order=30):
     """What verification runs showed."""
 
     run_ids: list[str] = field(default_factory=list)
@@ -126,9 +131,29 @@ class VerifyRuns(Slice):
         """The runs whose logs are whole."""
         return tuple(run_id for run_id in self.run_ids if run_id in self.ended)
 
-    def warnings(self) -> tuple[str, ...]:
-        """What was accepted although it failed, a sentence each."""
-        return tuple(f'step "{step}" failed, as it did before this task' for step in self.forgiven)
+    def report(self, state: State) -> Mapping[str, Any]:
+        announced = [entered.stage for entered in state.nodes.values() if entered.is_announced]
+        return {
+            "attempts": self.count or state.tree.attempts_at(announced[-1] if announced else ""),
+            "verify_loops": self.loops,
+            "red_before": tuple(self.red),
+            "failures": tuple(map(FailureReport.of, self.failures)),
+            "run_ids": self.whole_runs,
+            "left_behind": tuple(self.left_behind),
+        }
+
+    def warnings(self, state: State) -> Iterable[str]:
+        return (f'step "{step}" failed, as it did before this task' for step in self.forgiven)
+
+    def left_over(self, state: State) -> Iterable[str]:
+        if left := self.worth_naming:
+            more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
+            yield f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}."
+
+    @property
+    def worth_naming(self) -> list[str]:
+        """The new files that runs made, without caches."""
+        return [path for path in self.left_behind if not _CACHE.search(path)]
 
     def of(self, step: str) -> "BaselineVerified | None":
         """The run that was to show what this step came to at the start; None if there was none yet."""
