@@ -43,7 +43,8 @@ def test_a_step_that_cannot_be_run(repo: Path) -> None:
     configure(repo, "no-such-program-here")
     done = headgate(repo, "verify")
     assert done.returncode == 3
-    assert 'Verification step "s1": the program no-such-program-here is not installed.' in done.stdout
+    said = 'Verification step "s1" cannot run: no-such-program-here was not found. Install it, or correct'
+    assert f"{said} the command: no-such-program-here.\n" in done.stdout
 
 
 def test_no_steps(repo: Path) -> None:
