@@ -283,7 +283,8 @@ class ProtectedFiles:
         shown = show_path(self._label + path or ".")
         shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
         copy = self._restorer.copies.get(path, "")
-        return Restored(shown, change, reason, problem, between, self._can_decide(path, change), copy)
+        decides = self._can_decide(path, change)
+        return Restored(shown, change, reason, problem, between, decides, copy, self._left_between)
 
     def _can_decide(self, path: str, change: Change) -> bool:
         if self._decides is None:

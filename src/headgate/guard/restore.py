@@ -43,11 +43,14 @@ class Restored:
     """A verification in which it happened may have run something else than what is there now."""
     copy: str = field(default="", compare=False)
     """Where what was there is kept, if it is."""
+    person: bool = False
+    """A person may have done it as well: nobody can tell."""
 
     def sentence(self) -> str:
         """What happened, for the model."""
         done = "Removed" if self.change == "created" else "Restored"
-        by = "it was {} between two commands" if self.between else "the command had {} it"
+        by = "it was {} while the command ran" if self.person else "the command had {} it"
+        by = "it was {} between two commands" if self.between else by
         why = f"{self.reason}; {by.format(self.change)}"
         if self.problem:
             return f"Could not be {done.lower()}: {self.path} ({why}, and {self.problem})."
