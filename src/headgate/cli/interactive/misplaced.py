@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 PROGRAM = "headgate"
 _TASKS = frozenset({"run", "submit"})
+_SHELL = frozenset({"ls", "pwd", "git status", "git diff", "git log"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ def find_misplaced(text: str, here: Container[str], in_shell: Container[str]) ->
         return Misplaced("A command's name follows the slash: /help lists them.", text)
     if not rest and head.lower() in here:
         return Misplaced(f'"{head}" alone is not a task. Enter runs the command.', f"/{head.lower()}")
+    if text in _SHELL:
+        return Misplaced(f'"{text}" alone is not a task. Enter runs the command.', f"!{text}")
     if head != PROGRAM:
         return None
     name, *more = rest[0].split(maxsplit=1) if rest else [""]
