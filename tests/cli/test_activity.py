@@ -23,6 +23,7 @@ from headgate.core import (
     StageEnded,
     StageStarted,
     State,
+    StepFailed,
     ToolSpec,
     ToolStarted,
     VerifyStarted,
@@ -139,6 +140,17 @@ def test_verification_of_the_tree_before_the_task_is_told_apart() -> None:
     assert (activity.describe(state), activity.lines) == (said, [])
     activity.hear(at(BaselineVerified(steps=("tests",))))
     assert activity.describe(state) == "EXPLORE turn 1/20: waiting for the model"
+
+
+def test_a_failure_that_is_looked_into_is_no_longer_verified() -> None:
+    clock = Clock()
+    activity, state = Activity(clock), started()
+    activity.hear(at(VerifyStarted(run_id="run_1", steps=("tests",))))
+    activity.hear_pulse(Pulse("command", "1 failed"))
+    activity.hear(at(StepFailed(run_id="run_1", step="tests", sentence="a.py::test_x: 1 != 2")))
+    activity.hear_pulse(Pulse("again"))
+    clock.at = 4
+    assert (activity.describe(state), activity.lines) == ("Looking for the cause of the failure, 4 s", [])
 
 
 def test_a_stage_that_has_ended_is_no_start() -> None:

@@ -17,6 +17,7 @@ from headgate.core import (
     Flow,
     Note,
     ProposalMade,
+    ReplyFailed,
     ReplyReceived,
     Stage,
     StageEnded,
@@ -258,6 +259,8 @@ def test_a_failure_is_told_when_its_step_fails_and_only_once() -> None:
         f"Verification failed: {TOLD}",
         "The same tests failed before this task as well",
     ]
+    again = lines(STARTED, BEGUN, BROKE, verified(), BEGUN, BROKE, verified())
+    assert [line for _, line in again][4:] == ["Running verification...", f"Verification failed: {TOLD}"]
     plain = verified(reason=REASON, clause="")
     assert [line for _, line in lines(STARTED, BEGUN, BROKE, plain)][1:] == [
         "Running verification...",
@@ -275,6 +278,25 @@ def test_a_failure_that_may_be_accepted_is_not_called_one_before_that_is_known()
     assert [line for _, line in lines(STARTED, BEGUN, open_still, verified())][2:] == [
         f'Step "tests" failed: {TOLD}',
         f"Verification failed: {TOLD}{CLAUSE}",
+    ]
+
+
+def test_a_server_that_is_away_is_said_once_whatever_it_said_last() -> None:
+    cut, gone = (
+        ReplyFailed(error="unavailable", detail=said, server="away")
+        for said in ("It was cut.", "It is gone.")
+    )
+    loading = ReplyFailed(error="unavailable", detail="It loads.", server="loading")
+    wait = DecisionMade(action="wait", reason="model_away", detail="the model server is away")
+    waits = DecisionMade(action="wait", reason="model_away", detail="the model server is loading the model")
+    entered = StageStarted(stage="work", title="WORK", attempt=1, reason="next", tools=(), turns=5)
+    told = lines(STARTED, entered, cut, wait, gone, wait, gone, wait, loading, waits)
+    assert [line for _, line in told][2:] == [
+        "Model: It was cut.",
+        "The model server is away",
+        "Model: It is gone.",
+        "Model: It loads.",
+        "The model server is loading the model",
     ]
 
 

@@ -71,6 +71,7 @@ def make_job(repo: Path, command: str = UNITTEST, **fields: Any) -> Any:
     }
     given = {
         "place": SimpleNamespace(**place),
+        "people": SimpleNamespace(pulse=fields.pop("pulse", lambda source: None)),
         "ignored": IgnoredPaths(repo),
         "state": State(),
         "request": "Repair it.",
@@ -86,9 +87,10 @@ def runs(repo: Path) -> int:
 
 async def test_one_more_run_shows_suspect_lines_and_flaky_tests(repo: Path) -> None:
     failed = replace(FAILED, failures=(TOTAL, COUNT), new=(TOTAL.name, COUNT.name))
-    found = await find_clues(make_job(repo), failed)
+    told: list[str] = []
+    found = await find_clues(make_job(repo, pulse=told.append), failed)
     assert found == FailureClues((), SUSPECTS, (COUNT.name,))
-    assert runs(repo) == 1
+    assert (runs(repo), told) == (1, ["again"])
 
 
 async def test_a_tree_is_run_once_more_and_never_again(repo: Path) -> None:

@@ -175,7 +175,7 @@ async def test_a_server_that_comes_back_is_waited_for(store: Store) -> None:
     assert shown(store) == [
         f"Model: Nothing listens at http://127.0.0.1:{machine.port}/v1: start the model server or correct"
         " base_url.",
-        "Waiting for the model: its server is away: waiting up to 10 minutes, asking every 15 s",
+        "The model server is away: waiting up to 10 minutes, asking every 15 s",
     ]
     state = fold(store.events("t1"))
     assert (state.accounts.replies, state.nodes["work"].unanswered.count) == (2, 0)

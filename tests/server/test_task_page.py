@@ -99,6 +99,29 @@ async def test_a_failure_is_told_by_the_test_s_name_and_once_beside_the_timeline
     assert "combined.log" not in page
 
 
+async def test_runs_that_fail_for_the_same_reason_say_it_once(site: Site) -> None:
+    flow = FLOW.replace("verify_loops: 1", "verify_loops: 3") + "fix: work\n"
+    (site.repo / "flow.yaml").write_text(flow)
+    calls = [
+        [
+            {"write_file": {"path": f"{name}.py", "content": "a = 1\n"}},
+            {"stage_done": {"summary": "Wrote it."}},
+        ]
+        for name in "abc"
+    ]
+    site.configure(
+        [*({"calls": one} for one in calls), {"text": "A typo."}], flow="flow.yaml", verification=TESTS
+    )
+    await site.visitor.submit({"text": "Write them"})
+    await site.work()
+    page = (await site.visitor.get("/tasks/t1")).text
+    (runs,) = re.findall(r'<section id="runs".*?</section>', page, re.DOTALL)
+    reasons = re.findall(r'<span class="run-reason">(.*?)</span>', runs)
+    assert len(reasons) == 3
+    assert "AssertionError" in reasons[0]
+    assert [reason.partition(";")[0] for reason in reasons[1:]] == ["as in run 1", "as in run 2"]
+
+
 async def test_the_stage_that_asks_for_a_test_is_not_called_like_the_step_that_failed(site: Site) -> None:
     page = await carry_out(site, passes=False)
     boxes = re.findall(r'<span class="box-title">(.*?)</span> <span class="box-status">(.*?)</span>', page)

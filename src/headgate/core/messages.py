@@ -183,7 +183,8 @@ class Pulse:
     """`files`: many files are read; the text says what for. `reading`: the prompt. `text`, `thinking`,
     `written`: pieces of a reply; `written` is part of a call. `call`: the name of the tool being called.
     `step`: a verification step starts. `start`: steps are run on the tree as it was at the task's start; the
-    step, or nothing before the first. `command`: a line that a command printed."""
+    step, or nothing before the first. `again`: steps that failed are run once more, to find out about the
+    failure. `command`: a line that a command printed."""
     text: str = ""
     done: int = 0
     """`reading`: tokens read so far; 0 if the server does not say. `files`: files read so far."""

@@ -127,8 +127,9 @@ class DecisionMade(Body):
                 return Line(f"Asking for a conclusion{why}")
             case "wait" if self.seconds:
                 return Line(f"{attempt.title if attempt else now.path}: {self.detail}")
-            case "wait" if self.reason == "model_away" and attempt and not attempt.unanswered.is_news:
-                return None  # it was said once
+            case "wait" if self.reason == "model_away":
+                said_before = attempt is not None and attempt.unanswered.is_away_again
+                return None if said_before else Line(f"{self.detail[:1].upper()}{self.detail[1:]}")
             case "wait":
                 return Line(f"Waiting for the model: {self.detail}")
             case _:

@@ -16,12 +16,15 @@ class Unanswered:
     """What the latest one said."""
     is_news: bool = False
     """That is not what the one before it said."""
+    is_away_again: bool = False
+    """The one before it found the server at the same."""
     refused: bool = False
     """The server will not answer however often it is asked."""
 
     def take(self, detail: str, server: str, at: float, *, refused: bool) -> None:
         """Takes a request that failed."""
         self.is_news = self.reason != detail
+        self.is_away_again = self.count > 0 and self.server == server
         self.reason, self.server, self.refused = detail, server, refused
         self.since = self.since if self.count else at
         self.count += not self.refused

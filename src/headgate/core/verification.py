@@ -284,10 +284,12 @@ class VerifyFinished(Body):
             attempt.verdict = Pass() if self.passed else Fail("verify_failed", self.reason)
 
     def line(self, state: State, now: Moment) -> Line | None:
-        text = self._say(state[VerifyRuns].announced)
+        failures = state[VerifyRuns].failures
+        before = failures[-2].sentence if len(failures) > 1 else ""
+        text = self._say(state[VerifyRuns].announced, before)
         return Line(text, "good" if self.passed else "bad") if text else None
 
-    def _say(self, announced: str) -> str:
+    def _say(self, announced: str, before: str) -> str:
         if self.opening:
             return "It passes" if self.passed else f"It fails: {self.sentence}"
         if self.rewritten:
@@ -295,7 +297,7 @@ class VerifyFinished(Body):
                 f"Verification passed, but the run changed {', '.join(self.rewritten[:3])}: it is run again"
             )
         if not self.passed and announced and self.sentence.startswith(announced):
-            more = self.sentence.removeprefix(announced).removeprefix("; ")
+            more = self.sentence.removeprefix(announced).removeprefix("; ") if self.sentence != before else ""
             return f"{more[:1].upper()}{more[1:]}"
         if self.asked:
             return "The tests pass" if self.passed else f"The tests fail: {self.sentence}"

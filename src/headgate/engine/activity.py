@@ -26,7 +26,7 @@ from headgate.core import (
 
 LINES = 4
 Doing = Literal[
-    "idle", "files", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"
+    "idle", "files", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back", "again"
 ]
 _WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
 _BY_ITSELF = {"mutate": "trying small changes", "scout": "looking around"}
@@ -109,6 +109,8 @@ class Activity:
                 self._begin("verifying", pulse.text)
             case "start":
                 self._begin("looking_back", pulse.text)
+            case "again":
+                self._begin("again")
             case "command":
                 self._lines.append(pulse.text)
             case _:
@@ -125,6 +127,8 @@ class Activity:
         if self._doing == "looking_back":
             step = f": {self._name}" if self._name else ""
             return f"Checking whether verification failed before the task{step}{self._elapsed()}"
+        if self._doing == "again":
+            return f"Looking for the cause of the failure{self._elapsed()}"
         if stage is None:
             return "Starting"
         if stage.ending is not None or not stage.is_announced:

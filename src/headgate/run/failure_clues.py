@@ -142,6 +142,7 @@ async def _run_again(job: Job, failed: FailedRun, seconds: float) -> SecondRun:
     if job.place.proposing or failed.seconds > CHEAP_SECONDS or not (measured or failed.new):
         return SecondRun()
     try:
+        job.people.pulse("again")
         async with asyncio.timeout(seconds):
             found, coverage = await _run(job, measured=measured)
     except (CopyImpossible, OSError):  # and a timeout: it is an OSError
@@ -162,8 +163,8 @@ def _is_python(failure: FailedTest) -> bool:
 
 async def _run(job: Job, *, measured: bool) -> tuple[Verification, CoverageByTest]:
     if measured:
-        return await Trials(job, least=AGAIN_SECONDS).measure()
-    return await Trials(job).verify([]), CoverageByTest({})
+        return await Trials(job, least=AGAIN_SECONDS, quiet=True).measure()
+    return await Trials(job, quiet=True).verify([]), CoverageByTest({})
 
 
 def _failing(found: Verification) -> frozenset[str] | None:

@@ -242,7 +242,7 @@ async def _wait(run: StageRun, decision: Decision) -> None:
     if decision.reason == "model_away":
         most = say_duration(tally.model_wait)
         is_at = "is loading the model" if run.state.unanswered.server == "loading" else "is away"
-        detail = f"its server {is_at}: waiting up to {most}, asking every {AWAY_SECONDS:g} s"
+        detail = f"the model server {is_at}: waiting up to {most}, asking every {AWAY_SECONDS:g} s"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()
     await run.job.rest(seconds)

@@ -1,6 +1,6 @@
 """What the templates are given: from rows, events and states to a few words and figures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -248,8 +248,17 @@ def list_runs(
     latest = next(reversed(runs), None)
     return [
         replace(run, result="cut short") if run.result == "running" and (over or run.id != latest) else run
-        for run in runs.values()
+        for run in _without_repetitions(runs.values())
     ]
+
+
+def _without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
+    """The same runs. Of one that failed for the same reason as the one before it, only that is said."""
+    number, last = 0, ""
+    for run in runs:
+        same = last and (run.reason == last or run.reason.startswith(f"{last};"))
+        yield replace(run, reason=f"as in run {number}{run.reason.removeprefix(last)}") if same else run
+        number, last = run.number, run.reason
 
 
 # Tokens and cost over time.
