@@ -373,7 +373,7 @@ async def test_a_probe_leaves_transcript_and_log_untouched(store: Store) -> None
     before = deepcopy((run.transcript, run.job.state))
     model = says("plan")
     step = await next_phase(model, LLM, PhaseState(), digest_turn(run))
-    sent = messages_to_send(run, LLM, step.state, "tail")
+    sent = messages_to_send(run, run.transcript.view, LLM, step.state, "tail")
     assert sent[-1] == Message("user", "Outline a short plan before editing.")
     assert list(sent[:-1]) == run.transcript.view
     assert (run.transcript, run.job.state) == before
@@ -384,9 +384,11 @@ async def test_a_probe_leaves_transcript_and_log_untouched(store: Store) -> None
 async def test_a_final_turn_has_no_hint(store: Store) -> None:
     run = await stage_after(store, [reads("f00.txt"), DONE])
     run.state.final_granted = True
-    assert messages_to_send(run, LLM, PhaseState("implement"), "tail") is run.transcript.view
+    view = run.transcript.view
+    assert messages_to_send(run, view, LLM, PhaseState("implement"), "tail") is view
 
 
 async def test_a_replan_has_no_hint(store: Store) -> None:
     run = await stage_after(store, [reads("f00.txt"), DONE], Entrance("replan"))
-    assert messages_to_send(run, LLM, PhaseState("implement"), "tail") is run.transcript.view
+    view = run.transcript.view
+    assert messages_to_send(run, view, LLM, PhaseState("implement"), "tail") is view

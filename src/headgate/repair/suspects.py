@@ -323,7 +323,7 @@ class Suspects(Kind):
             found, kept = SuspectsFound(unfit=_DRY if job.place.proposing else ""), None
             try:
                 if job.state[AnswersTried].opening is None and not job.place.proposing:
-                    finding = await run_verification(job, run.path, asked=True, opening=True)
+                    finding = await run_verification(job, run.path, purpose="opening")
                     if isinstance(finding.verdict, Broken):
                         return StageEnd(Decision("infra", "check_broken", finding.verdict.reason))
                 opening = job.state[AnswersTried].opening

@@ -269,7 +269,7 @@ async def _has_insisted(run: StageRun) -> bool:
 
 async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
     """A stage in which too little was done fails where it would otherwise be left."""
-    if decision.action != "advance" or decision.reason == "done":
+    if decision.reason == "done":
         return decision
     for check, argument in _stage_checks(run):
         if missing := await check.still_missing(AttemptFacts(run, check.name), argument):

@@ -9,7 +9,6 @@ from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     DONE_TOOL,
-    PLANNER,
     SCOUTS,
     SIGNALS,
     InputDoc,
@@ -288,7 +287,8 @@ def window_of(job: Job, stage: Stage) -> int:
 
 def plan_message(job: Job, stage: Stage) -> str:
     """The plan as it stands; nothing where there is none."""
-    plan = plan_items(job.state) if stage.kind == PLANNER else job.state[Plan].items
+    has_all = "rewrites_plan" in job.parts.kinds[stage.kind].roles
+    plan = plan_items(job.state) if has_all else job.state[Plan].items
     return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
 
 

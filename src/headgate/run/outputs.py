@@ -9,9 +9,10 @@ from typing import Any
 import fastjsonschema
 from pydantic import TypeAdapter, ValidationError
 
-from headgate.core import COMPLETE_TOOL, DONE_TOOL, DRIVEN, Note, Stage
+from headgate.core import DONE_TOOL, Note, Stage
 from headgate.run.job import Job
 from headgate.run.program_code import ProgramFailed, call_program
+from headgate.run.stage import Conversation
 from headgate.tools import describe_invalid
 
 MOST_CHARS = 200_000
@@ -22,7 +23,9 @@ async def find_output_fault(job: Job, stage: Stage, note: Note) -> str:
     """Why the output of a stage is not accepted, for the model; empty if it is, or if none is needed."""
     if stage.output_schema is None and not stage.accept:
         return ""
-    signal, name = (COMPLETE_TOOL, "result") if stage.kind == DRIVEN else (DONE_TOOL, "output")
+    kind = job.parts.kinds[stage.kind]
+    signal = kind.done_tool if isinstance(kind, Conversation) else DONE_TOOL
+    name = "output" if signal == DONE_TOOL else "result"
     if len(json.dumps(note.output, ensure_ascii=False, default=str)) > MOST_CHARS:
         return f"`{name}` is longer than {MOST_CHARS:,} characters"
     try:

@@ -19,14 +19,14 @@ _TAKES_TURN: tuple[Action, ...] = ("continue", "wait", "compact", "final_turn")
 """What may be decided so that the model is asked once more."""
 
 
-async def hear_person(run: StageRun) -> None:
+async def record_user_messages(run: StageRun) -> None:
     """Takes in what was said since the last turn, if a model will read it in this stage.
 
     What nobody reads here waits for the next stage. A line leaves the store with the commit of its event, so
     none is lost or heard twice.
     """
     job = run.job
-    if not job.people.lines() or not _reads_on(run):
+    if not _reads_on(run):
         return
     async with job.people.hearing:
         # A stage that runs beside this one may have heard them just now.
@@ -48,7 +48,7 @@ def _reads_on(run: StageRun) -> bool:
     return is_open and decide(open_again, run.stage.budget).action == "continue"
 
 
-def tell_said(run: StageRun) -> None:
+def deliver_user_messages(run: StageRun) -> None:
     """Tells the model what a person said and this conversation does not show: it is new, or was cut."""
     said, shown = run.job.state[Person].said, run.transcript.shown_lines()
     missing = [number for number in said if number not in shown]

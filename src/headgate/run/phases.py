@@ -14,7 +14,10 @@ from headgate.core import (
     Message,
     Model,
     Mover,
+    PhaseChanged,
     PhaseControl,
+    PhaseProbed,
+    Phases,
     PhaseState,
     PromptPlace,
     Request,
@@ -25,9 +28,9 @@ from headgate.core import (
     estimate_missing,
     fill_question,
     read_answer,
+    spent,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
-from headgate.run.first_messages import context_block
 from headgate.run.stage import StageRun
 
 PROBE_SECONDS = 20.0
@@ -73,6 +76,22 @@ class PhaseStep:
     reason: str = ""
     probe: ProbeResult | None = None
     """None where the model was not asked."""
+
+
+async def follow_phase(run: StageRun) -> None:
+    """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
+    job = run.job
+    model = job.models.clients[run.stage.model]
+    left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
+    seconds = max(min([PROBE_SECONDS, *left]), 0.0)
+    step = await next_phase(model, job.pinned.phase_control, job.state[Phases].now, digest_turn(run), seconds)
+    if probe := step.probe:
+        cost = spent(probe.usage, job.models.settings[run.stage.model], estimated=probe.estimated)
+        detail = job.place.redact(probe.detail)
+        run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
+    if step.by:
+        run.record(PhaseChanged(before=step.before, phase=step.phase, by=step.by, reason=step.reason))
+    await job.log.commit()
 
 
 async def next_phase(
@@ -162,16 +181,12 @@ def hint_message(control: PhaseControl, phase: str) -> Message | None:
 
 
 def messages_to_send(
-    run: StageRun, control: PhaseControl, state: PhaseState, place: PromptPlace
+    run: StageRun, view: Sequence[Message], control: PhaseControl, state: PhaseState, place: PromptPlace
 ) -> Sequence[Message]:
     """What the model is sent of a transcript, with the hint of the task's phase.
 
     A final turn and a new plan have instructions of their own, which no hint may contradict.
     """
-    view: Sequence[Message] = run.transcript.view
-    if run.stage.variables and run.stage.view.transcript != "own":
-        # In a conversation of several stages, they must be gone when the stage ends.
-        view = [*view, Message("user", context_block(run.stage))]
     if run.state.final_granted or run.entrance.reason == "replan":
         return view
     return with_hint(view, control, current_phase(control, state), place)

@@ -215,7 +215,7 @@ class _ProjectTests:
             tree = await job.place.tree.mark()
             if told := job.memory.last_tests.get(tree):
                 return f"Not run again: nothing has changed since the last run. {told}"
-            finding = await run_verification(job, run.path, run.turn, asked=True)
+            finding = await run_verification(job, run.path, run.turn, "asked")
             text = finding.message or f"The tests pass ({finding.run_id})."
             job.memory.last_tests.clear()
             job.memory.last_tests[tree] = text

@@ -127,9 +127,10 @@ class Scope:
     def name_of(self, called: str) -> str:
         """The name of the tool that a call means: it may use a longer name, or the closing signal's."""
         name = TOOL_ALIASES.get(called, called)
-        full = full_tool_name(self._stage.id, "")
-        if name.startswith(full) and name.removeprefix(full) in self.own:
-            return name.removeprefix(full)
+        if name not in self._job.parts.tools:
+            full = full_tool_name(self._stage.id, "")
+            if name.startswith(full) and name.removeprefix(full) in self.own:
+                return name.removeprefix(full)
         return self.done.name if name == DONE_TOOL else name
 
     def tool(self, name: str) -> Tool | None:

@@ -237,7 +237,7 @@ async def _check(run: StageRun) -> StageEnd | None:
     job = run.job
     try:
         async with asyncio.timeout(job.pinned.scouts.seconds):
-            found = await run_verification(job, run.path, asked=True, opening=True)
+            found = await run_verification(job, run.path, purpose="opening")
     except TimeoutError:
         scout_memory(job).stopped = True
         return None

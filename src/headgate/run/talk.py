@@ -56,7 +56,7 @@ from headgate.run.first_messages import (
     stage_message,
     system_message,
 )
-from headgate.run.person import hear_person, tell_said
+from headgate.run.person import deliver_user_messages, record_user_messages
 from headgate.run.stage import Conversation, Entrance, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -84,27 +84,34 @@ async def take_step(run: StageRun, take: Take) -> StageEnd | None:
     if run.job.people.stopping() and not run.state.stopped:
         run.record(StopAsked())
         await run.job.log.commit()
-    await hear_person(run)
-    decision = await judge_exhausted(run, decide(run.tally(), run.stage.budget))
+    if run.job.people.lines():
+        await record_user_messages(run)
+    decision = decide(run.tally(), run.stage.budget)
+    if decision.action == "advance":
+        decision = await judge_exhausted(run, decision)
     match decision.action:
         case "continue":
             await _make_room(run)
-            tell_said(run)
-            await take(run)
+            await _take(run, take)
         case "wait":
             await _wait(run, decision)
             if not run.job.people.stopping():
-                tell_said(run)
-                await take(run)
+                await _take(run, take)
         case "compact":
             await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
         case "final_turn":
             await _grant_final_turn(run, decision)
-        case _ if await _completes_unsaid(run, decision):
+        case _ if await _completes_without_signal(run, decision):
             pass
         case _:
-            return StageEnd(decision, run.state.note or _own_note(run, decision))
+            return StageEnd(decision, run.state.note or _note_of_runtime(run, decision))
     return None
+
+
+async def _take(run: StageRun, take: Take) -> None:
+    if run.job.state[Person].said:
+        deliver_user_messages(run)
+    await take(run)
 
 
 async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> None:
@@ -151,7 +158,8 @@ async def _tell_task(run: StageRun) -> None:
 
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
-    await compact_asked(run.job)
+    if run.job.memory.asked_compactions:
+        await compact_asked(run.job)
     window = known_window(run.job, run.stage.model)
     if most := run.stage.view.max_tokens:
         window = min(window or most, most)
@@ -261,7 +269,7 @@ def _ask_to_conclude(run: StageRun, reason: str) -> str:
     )
 
 
-async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
+async def _completes_without_signal(run: StageRun, decision: Decision) -> bool:
     """Whether a stage that needs no signal has run out of turns or time, and what it requires is there.
 
     It may have run out of anything else, too, where verification approves of the work or is to judge it.
@@ -284,7 +292,7 @@ async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
     return not missing
 
 
-def _own_note(run: StageRun, decision: Decision) -> Note:
+def _note_of_runtime(run: StageRun, decision: Decision) -> Note:
     # What the environment did is said by the summary of the task, which it ends.
     detail = "" if decision.action == "infra" else decision.detail
     why = (detail or say_reason(decision.reason)).removesuffix(".")

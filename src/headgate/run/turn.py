@@ -16,8 +16,6 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
-    PhaseChanged,
-    PhaseProbed,
     Phases,
     PromptCut,
     Reply,
@@ -33,7 +31,6 @@ from headgate.core import (
     due_nudge,
     shorten,
     size_of,
-    spent,
 )
 from headgate.errors import (
     CallUnknown,
@@ -46,7 +43,8 @@ from headgate.errors import (
 from headgate.run.asking import ReplyTooLong, reply_in_time
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
-from headgate.run.phases import PROBE_SECONDS, digest_turn, messages_to_send, next_phase
+from headgate.run.first_messages import context_block
+from headgate.run.phases import follow_phase, messages_to_send
 from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
 
@@ -72,7 +70,7 @@ async def take_turn(run: StageRun) -> None:
         return
     await _nudge(run)
     if run.job.pinned.phase_control.mode != "off":
-        await _follow_phase(run)
+        await follow_phase(run)
 
 
 async def _nudge(run: StageRun) -> None:
@@ -86,22 +84,6 @@ async def _nudge(run: StageRun) -> None:
     run.record(DecisionMade(action="nudge", reason=kind, detail=text.split(". ", maxsplit=1)[0].rstrip(".")))
     tell(run, f"nudge_{kind}", text)
     await run.job.log.commit()
-
-
-async def _follow_phase(run: StageRun) -> None:
-    """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
-    job = run.job
-    model = job.models.clients[run.stage.model]
-    left = [seconds for seconds in (run.seconds_left(), job.seconds_left()) if seconds is not None]
-    seconds = max(min([PROBE_SECONDS, *left]), 0.0)
-    step = await next_phase(model, job.pinned.phase_control, job.state[Phases].now, digest_turn(run), seconds)
-    if probe := step.probe:
-        cost = spent(probe.usage, job.models.settings[run.stage.model], estimated=probe.estimated)
-        detail = job.place.redact(probe.detail)
-        run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
-    if step.by:
-        run.record(PhaseChanged(before=step.before, phase=step.phase, by=step.by, reason=step.reason))
-    await job.log.commit()
 
 
 async def finish_turn(run: StageRun, cut_off: bool) -> None:
@@ -180,14 +162,26 @@ def _note_of_rules(run: StageRun) -> Note:
 async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     job = run.job
-    sent = messages_to_send(
-        run, job.pinned.phase_control, job.state[Phases].now, job.pinned.phase_prompt_place
-    )
+    sent = _messages(run)
     job.people.pulse("reading", total=int(run.transcript.tokens()))
     options = run.stage.agent.options if run.stage.agent else AgentOptions()
     chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
     request = Request(sent, run.scope.sent, withheld=run.scope.withheld(), chars=chars, **dict(options))
     return await ask_model(run, request)
+
+
+def _messages(run: StageRun) -> Sequence[Message]:
+    """What the model is sent of the conversation."""
+    view: Sequence[Message] = run.transcript.view
+    if run.stage.variables and run.stage.view.transcript != "own":
+        # In a conversation of several stages, they must be gone when the stage ends.
+        view = [*view, Message("user", context_block(run.stage))]
+    pinned = run.job.pinned
+    if pinned.phase_control.mode == "off":
+        return view
+    return messages_to_send(
+        run, view, pinned.phase_control, run.job.state[Phases].now, pinned.phase_prompt_place
+    )
 
 
 async def ask_model(run: StageRun, request: Request) -> Reply | None:

@@ -1,14 +1,18 @@
-"""Running the project's own checks: as the flow's last word, or because the model asked."""
+"""Running the project's own checks: as the flow's last word, before the first stage, or for the model.
+
+One run of the steps has observers. Each looks at it for one reason, before the steps, after each of them and
+at the end, and may say that what came of it does not count.
+"""
 
 import asyncio
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headgate.checks import StepRun, Verification, new_run_id, unless_cut_short
 from headgate.config import fill
 from headgate.core import (
     OWN_FOLDER,
+    Body,
     Broken,
     CheckFinished,
     Fail,
@@ -20,7 +24,7 @@ from headgate.core import (
     VerifyStarted,
     say_failed,
 )
-from headgate.guard import CommitFound, Restored
+from headgate.guard import CommitFound
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
@@ -29,6 +33,9 @@ from headgate.run.trials import RedBefore, accepts_red_before, protects_all
 
 MOST_REWRITES = 2
 """How often the steps are run again because they changed source."""
+Purpose = Literal["final", "asked", "opening"]
+"""final: it decides about the work. asked: the model wants to know. opening: it is run before the first
+stage, and what fails in it was red before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,154 +49,249 @@ class Finding:
     """Source files that a run which passed has changed, so that another run has to tell."""
 
 
-async def run_verification(
-    job: Job, path: str = "", turn: int = 0, *, asked: bool = False, opening: bool = False
-) -> Finding:
+async def run_verification(job: Job, path: str = "", turn: int = 0, purpose: Purpose = "final") -> Finding:
     """Runs the steps under a new id and records the result. A broken environment is recorded as such.
 
     Code may rewrite itself while its tests run. Only a tree that a run has left as it was is verified, so a
     run that changed source is followed by another, and by no more than a few.
     """
     for runs_left in range(MOST_REWRITES, -1, -1):
-        found = await _run_once(job, path, turn, asked=asked, opening=opening, last=not runs_left)
+        found = await _run_once(StepsRun(job, path, turn, purpose, is_last=not runs_left))
         if not found.rewritten:
             break
     return found
 
 
-async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: bool, last: bool) -> Finding:
-    """One run. If it is the `last` one, it fails if it changed source."""
-    assert job.place.verifier is not None
-    run_id = new_run_id(job.clock.now())
-    steps = tuple(step.name for step in job.place.verifier.steps)
-    job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
-    await job.log.commit()
-    if job.place.context.protected:
-        # Verification must not depend on what a command left where it may not write.
-        # It is told again by what follows if something cannot be put back.
-        await asyncio.to_thread(job.place.context.protected.check_and_restore)
-    tree = await job.place.tree.mark()
-    if edits := await job.place.tree.notice_edits(tree):
-        job.log.record(path, turn, edits)
-        await job.log.commit()
-    own = await job.place.tree.own_mark(tree)
-    before = RedBefore(job, tree)
-    run = ProtectedRun(job.place.verifier, job.place.context)
+@dataclass
+class StepsRun:
+    """One run of the steps, and what its observers have found out."""
+
+    job: Job
+    path: str
+    turn: int
+    purpose: Purpose
+    is_last: bool = False
+    """No other run follows if this one changes source."""
+    run_id: str = ""
+    found: Verification = field(init=False)
+    """What came of it."""
+    tree: str = ""
+    """The git tree that is verified; `own` is the same without what others had changed."""
+    own: str = ""
+    tree_after: str = ""
+    own_after: str = ""
+    left_behind: tuple[str, ...] = ()
+    known: str = ""
+    rewritten: tuple[str, ...] = ()
+    lost: list[str] = field(default_factory=list)
+    """What a step wrote where it may not, and the model is to know: a sentence each."""
+    red: RedBefore = field(init=False)
+
+    def __post_init__(self) -> None:
+        assert self.job.place.verifier is not None
+        self.run_id = new_run_id(self.job.clock.now())
+        self.steps = ProtectedRun(self.job.place.verifier, self.job.place.context)
+
+    @property
+    def passes(self) -> bool:
+        return isinstance(self.found.verdict, Pass)
+
+    def record(self, body: Body, content: str | None = None) -> None:
+        self.job.log.record(self.path, self.turn, body, content)
+
+
+class Observer:
+    """Looks at a run of the steps for one reason."""
+
+    async def before(self, run: StepsRun) -> None:
+        """The steps are about to run."""
+
+    async def after_step(self, run: StepsRun, ran: StepRun) -> None:
+        """A step has ended."""
+
+    async def after(self, run: StepsRun) -> None:
+        """The steps have run. `run.found` may be replaced by what counts instead."""
+
+
+class LeftAlone(Observer):
+    """What decides how tests run must be as it was, before and during the run.
+
+    A command may have left something where it may not write. If it cannot be put back, what follows says so.
+    """
+
+    async def before(self, run: StepsRun) -> None:
+        if protected := run.job.place.context.protected:
+            await asyncio.to_thread(protected.check_and_restore)
+
+    async def after(self, run: StepsRun) -> None:
+        run.found = run.steps.judge(run.found)
+        # A test that writes where it may not is told by its failure alone.
+        told = [one for one in run.steps.restored if one.path == OWN_FOLDER or isinstance(one, CommitFound)]
+        run.lost = [one.sentence() for one in told]
+
+
+class Trees(Observer):
+    """The tree before and after the run, and whose changes are in it."""
+
+    async def before(self, run: StepsRun) -> None:
+        tree = run.job.place.tree
+        run.tree = await tree.mark()
+        if edits := await tree.notice_edits(run.tree):
+            run.record(edits)
+            await run.job.log.commit()
+        run.own, run.red = await tree.own_mark(run.tree), RedBefore(run.job, run.tree)
+
+    async def after(self, run: StepsRun) -> None:
+        tree = run.job.place.tree
+        run.tree_after = await tree.mark()
+        run.left_behind = await tree.left_behind(run.tree, run.tree_after)
+        run.known = await tree.settle(run.tree_after)
+
+
+class FailuresTold(Observer):
+    """People are told of a failed step at once: what else is found out about it may take a minute."""
+
+    async def after_step(self, run: StepsRun, ran: StepRun) -> None:
+        if run.purpose == "opening" or not isinstance(ran.verdict, Fail):
+            return
+        redact = run.job.place.redact
+        failing, reason = [redact(describe(one)) for one in ran.failures], redact(ran.verdict.reason)
+        run.record(
+            StepFailed(
+                run_id=run.run_id,
+                step=ran.step.name,
+                sentence=say_failed(failing, reason, f"; {reason}" if ran.result.timed_out else ""),
+                asked=run.purpose == "asked",
+                decides=run.purpose == "asked" or not accepts_red_before(run.job),
+            )
+        )
+        await run.job.log.commit()
+
+
+class RedBeforeTask(Observer):
+    """What of a failure was red before the task is said with it."""
+
+    async def after(self, run: StepsRun) -> None:
+        clause = run.red.found.clause
+        if run.purpose != "opening" and clause and isinstance(failed := run.found.verdict, Fail):
+            run.found = replace(run.found, verdict=replace(failed, reason=f"{failed.reason}{clause}"))
+
+
+class Secrets(Observer):
+    """The steps may have written secrets to files of other names."""
+
+    async def after(self, run: StepsRun) -> None:
+        if run.job.place.context.secrets:
+            run.job.place.context.secrets.expect_changes()
+
+
+class Rewrites(Observer):
+    """A run that passes and changes source verifies nothing. The last one of several fails."""
+
+    async def after(self, run: StepsRun) -> None:
+        if not run.passes:
+            return
+        changed = await run.job.place.tree.changed_between(run.tree, run.tree_after)
+        run.rewritten = tuple(filter(is_code, changed))
+        if run.rewritten and run.is_last:
+            reason = f"every run changes the code that it verifies: {list_some(run.rewritten)}"
+            run.found, run.rewritten = replace(run.found, verdict=Fail("verify_failed", reason)), ()
+
+
+class LeftOut(Observer):
+    """A run does not pass if it leaves out tests that ran before, nor in a benchmark if it was cut short."""
+
+    async def after(self, run: StepsRun) -> None:
+        if protects_all(run.job) and run.passes:
+            folder = run.steps.verifier.runs / run.run_id
+            run.found = await asyncio.to_thread(unless_cut_short, run.found, folder)
+        run.found = await run.red.count_skips(run.found)
+
+
+OBSERVERS = (Secrets(), RedBeforeTask(), LeftAlone(), Trees(), Rewrites(), LeftOut(), FailuresTold())
+"""In the order in which they look at a run."""
+
+
+async def _run_steps(run: StepsRun) -> None:
+    for observer in OBSERVERS:
+        await observer.before(run)
 
     async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
-        if isinstance(ran.verdict, Fail) and not opening:
-            # People are told now: what else is found out about the failure may take a minute.
-            decides = asked or not accepts_red_before(job)
-            sentence = _say_step(job, ran)
-            step = ran.step.name
-            told = StepFailed(run_id=run_id, step=step, sentence=sentence, asked=asked, decides=decides)
-            job.log.record(path, turn, told)
-            await job.log.commit()
-        return await before.hear(ran)
+        for observer in OBSERVERS:
+            await observer.after_step(run, ran)
+        return await run.red.hear(ran)
 
-    found = await run.run(run_id, hear)
-    if job.place.context.secrets:
-        job.place.context.secrets.expect_changes()
-    if not opening:  # the check that a task begins with is itself what was red before
-        found = _with_red_before(found, before)
-    found = run.judge(found)
-    after = await job.place.tree.mark()
-    left_behind = await job.place.tree.left_behind(tree, after)
-    known = await job.place.tree.settle(after)
-    rewritten: tuple[str, ...] = ()
-    if isinstance(found.verdict, Pass):
-        rewritten = tuple(filter(is_code, await job.place.tree.changed_between(tree, after)))
-        if rewritten and last:
-            reason, rewritten = f"every run changes the code that it verifies: {list_some(rewritten)}", ()
-            found = replace(found, verdict=Fail("verify_failed", reason))
-    if protects_all(job) and isinstance(found.verdict, Pass):
-        found = await asyncio.to_thread(unless_cut_short, found, job.place.verifier.runs / run_id)
-    found = await before.count_skips(found)
-    reason = "" if isinstance(found.verdict, Pass) else job.place.redact(found.verdict.reason)
-    if isinstance(found.verdict, Broken) and (opening or not asked):
-        job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
+    run.found = await run.steps.run(run.run_id, hear)
+    for observer in OBSERVERS:
+        await observer.after(run)
+
+
+async def _run_once(run: StepsRun) -> Finding:
+    """Runs the steps once, and records what came of it."""
+    job = run.job
+    steps = tuple(step.name for step in run.steps.verifier.steps)
+    asked, opening = run.purpose != "final", run.purpose == "opening"
+    run.record(VerifyStarted(run_id=run.run_id, steps=steps, asked=asked, opening=opening))
+    await job.log.commit()
+    await _run_steps(run)
+    verdict, redact = run.found.verdict, job.place.redact
+    reason = "" if isinstance(verdict, Pass) else redact(verdict.reason)
+    if isinstance(verdict, Broken) and run.purpose != "asked":
+        run.record(CheckFinished(check="verify", verdict="broken", reason=reason))
         await job.log.commit()
-        return Finding(found.verdict, run_id)
-    before.record(found)
-    message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
-    if message and not asked and job.pinned.scouts.build != "off":
-        message = "\n".join([message, *await _clues(job, after, found, before.same)])
+        return Finding(verdict, run.run_id)
+    run.red.record(run.found)
     # Why a run does not count, although its tests have failed, is not for one of them to say.
-    counts = isinstance(found.verdict, Fail)
-    failing = tuple(job.place.redact(describe(failure)) for failure in found.failures if counts)
-    late = any(step.timed_out for step in found.steps if step.name not in found.forgiven)
-    if (
-        message
-        and not asked
-        and job.state[VerifyRuns].work.is_idle(job.state[VerifyRuns].failures, own, reason, failing)
-    ):
-        message = (
-            fill("verify_unchanged", run_id=job.state[VerifyRuns].failures[-1].run_id) + "\n\n" + message
-        )
-    if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
-        message = "\n".join([message, *lost])
+    failing = run.found.failures if isinstance(verdict, Fail) else ()
+    described = tuple(redact(describe(one)) for one in failing)
+    message = "" if run.passes else await _tell_failure(run, reason, described)
+    late = any(step.timed_out for step in run.found.steps if step.name not in run.found.forgiven)
     finished = VerifyFinished(
-        run_id=run_id,
-        passed=isinstance(found.verdict, Pass),
-        steps=found.steps,
+        run_id=run.run_id,
+        passed=run.passes,
+        steps=run.found.steps,
         reason=reason,
-        tree=tree,
-        tree_after=after,
-        own=own,
-        own_after=await job.place.tree.own_mark(after),
-        left_behind=left_behind,
-        failing=failing,
+        tree=run.tree,
+        tree_after=run.tree_after,
+        own=run.own,
+        own_after=await job.place.tree.own_mark(run.tree_after),
+        left_behind=run.left_behind,
+        failing=described,
         asked=asked,
         opening=opening,
-        red_before=tuple(before.same),
-        forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
-        rewritten=rewritten,
-        known=known if after != tree else "",
-        clause=f"; {reason}" if late else "" if opening else job.place.redact(before.found.clause),
+        red_before=tuple(run.red.same),
+        forgiven=run.found.forgiven if run.passes else (),
+        rewritten=run.rewritten,
+        known=run.known if run.tree_after != run.tree else "",
+        clause=f"; {reason}" if late else "" if opening else redact(run.red.found.clause),
     )
-    job.log.record(path, turn, finished, None if asked else message or None)
+    run.record(finished, None if asked else message or None)
     await job.log.commit()
-    return Finding(found.verdict, run_id, message, rewritten)
+    return Finding(verdict, run.run_id, message, run.rewritten)
 
 
-def _say_step(job: Job, ran: StepRun) -> str:
-    """Why a step failed, for people."""
-    assert isinstance(ran.verdict, Fail)
-    failing = [job.place.redact(describe(failure)) for failure in ran.failures]
-    reason = job.place.redact(ran.verdict.reason)
-    return say_failed(failing, reason, f"; {reason}" if ran.result.timed_out else "")
-
-
-def _with_red_before(found: Verification, before: RedBefore) -> Verification:
-    """Says of a failure what of it was red before the task."""
-    if not isinstance(found.verdict, Fail) or not before.found.clause:
-        return found
-    reason = f"{found.verdict.reason}{before.found.clause}"
-    return replace(found, verdict=replace(found.verdict, reason=reason))
-
-
-def _is_told(one: Restored) -> bool:
-    """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
-    return one.path == OWN_FOLDER or isinstance(one, CommitFound)
-
-
-async def _clues(job: Job, tree: str, found: Verification, red_before: Collection[str]) -> list[str]:
-    """What the runtime found out about a failure."""
-    failed = FailedRun(
-        tree,
-        found.failures,
-        found.tail,
-        sum(step.seconds for step in found.steps),
-        new_failures(job, found.failures, red_before),
+async def _tell_failure(run: StepsRun, reason: str, failing: tuple[str, ...]) -> str:
+    """What the model is told about a run that failed."""
+    job, found, redact = run.job, run.found, run.job.place.redact
+    assert not isinstance(found.verdict, Pass)
+    tail = redact(found.tail)[-job.place.context.result_chars :]
+    listed = redact(render_failures(found.failures))
+    told = fill(
+        "verify_failed" if run.purpose == "final" else "tests_failed",
+        reason=found.verdict.reason,
+        run_id=run.run_id,
+        failing=f"\nFailing tests:\n{listed}\n" if listed else "",
+        tail=tail,
     )
-    clues = await find_clues(job, failed)
-    return [job.place.redact(line) for line in clues.render()]
-
-
-def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:
-    if isinstance(found.verdict, Pass):
-        return ""
-    tail = job.place.redact(found.tail)[-job.place.context.result_chars :]
-    listed = job.place.redact(render_failures(found.failures))
-    failing = f"\nFailing tests:\n{listed}\n" if listed else ""
-    return fill(text, reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)
+    if run.purpose != "final":
+        return "\n".join([told, *run.lost])
+    if job.pinned.scouts.build != "off":
+        took = sum(step.seconds for step in found.steps)
+        new = new_failures(job, found.failures, run.red.same)
+        clues = await find_clues(job, FailedRun(run.tree_after, found.failures, found.tail, took, new))
+        told = "\n".join([told, *map(redact, clues.render())])
+    runs = job.state[VerifyRuns]
+    if runs.work.is_idle(runs.failures, run.own, reason, failing):
+        same = fill("verify_unchanged", run_id=runs.failures[-1].run_id)
+        told = f"{same}\n\n{told}"
+    return "\n".join([told, *run.lost])
