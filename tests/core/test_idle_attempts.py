@@ -18,4 +18,4 @@ def test_only_stages_with_tools_that_act_count(tools: tuple[str, ...], count: in
     bodies = [(name, body) for name in ("a", "b", "c") for body in attempt(name, tools)]
     state = fold(Event(n, "t1", name, 0, 0.0, body) for n, (name, body) in enumerate(bodies, 1))
     assert state.tree.idle_attempts == count
-    assert all(stage.tally().idle == bool(count) for stage in state.nodes.values())
+    assert all(stage.counts.idle == bool(count) for stage in state.nodes.values())

@@ -38,7 +38,7 @@ from headgate.core import (
     VerifyStarted,
     write_summary,
 )
-from headgate.core.attempt import describe_faults
+from headgate.core.counts import Fault, describe_faults
 
 STARTED = TaskStarted(
     text="x",
@@ -172,7 +172,7 @@ def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
     ]
     for number, (path, at, body) in enumerate(story, 1):
         state.apply(Event(number, "t2", path, 0, 1000.0 + at, body))
-    assert state.nodes["work"].tally().seconds == 5.0
+    assert state.nodes["work"].counts.seconds == 5.0
 
 
 def test_a_status_says_what_is_done_and_what_remains() -> None:
@@ -394,7 +394,10 @@ def test_a_call_that_is_no_line(name: str, fields: dict[str, Any]) -> None:
     ],
 )
 def test_faults_are_counted_in_a_short_list(faults: dict[str, int], said: str) -> None:
-    assert describe_faults(Counter(faults)) == said
+    assert (
+        describe_faults(Counter({Fault(*kind.split(" ", 1)): count for kind, count in faults.items()}))
+        == said
+    )
 
 
 def test_a_start_names_servers_on_other_machines() -> None:

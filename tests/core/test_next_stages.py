@@ -46,7 +46,7 @@ def end(tree: TreeState, parent: str, endings: Mapping[str, Ending]) -> None:
 
 def begin(tree: TreeState, path: str) -> None:
     name = path.rpartition("/")[2]
-    tree.enter(StageState(path, name, title=name, attempt=1, tries=1, turns_allowed=9))
+    tree.enter(StageState(path, name, title=name, attempt=1, turns_allowed=9))
 
 
 def group(*stages: Any, **fields: Any) -> Stage:

@@ -61,4 +61,4 @@ def test_what_is_open_is_known_by_path() -> None:
     one, two = attempt("one", 2), attempt("two", 1)
     state = folded([("a/one", one[0]), ("b/two", two[0]), ("a/one", one[1]), ("b/two", two[-1])])
     assert [entered.path for entered in state.tree.open_attempts()] == ["a/one"]
-    assert (state.nodes["a/one"].turns, state.nodes["b/two"].turns) == (1, 0)
+    assert (state.nodes["a/one"].counts.turns, state.nodes["b/two"].counts.turns) == (1, 0)

@@ -1,5 +1,6 @@
 """Every branch of `decide`, as a table."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import (
+    Around,
     Broken,
     Budget,
+    Counts,
     Decision,
     Fail,
+    Fault,
+    Note,
     Pass,
     Repeat,
     RoundTally,
-    Tally,
+    TurnRecord,
+    Unanswered,
     WorkTally,
     decide,
     decide_round,
@@ -28,251 +34,294 @@ NOT_YET = Fail("files_read", "read at least 1 file first", "no file was read")
 RED = Fail("verify_failed", "step tests failed")
 
 
+Counted = tuple[Counts, Around]
+
+
+def counted(
+    bad_replies: int = 0,
+    failed_turns: int = 0,
+    idle: bool = False,
+    seconds: float = 0.0,
+    standalone_status: int = 0,
+    status: str = "",
+    done: bool = False,
+    final: bool = False,
+    unavailable: int = 0,
+    trouble: str = "",
+    refused: bool = False,
+    **fields: Any,
+) -> Counted:
+    """What was counted, with totals instead of what they follow from, and what else a decision depends on."""
+    outside = {name: fields.pop(name) for name in Around.__slots__ if name in fields}
+    turn = TurnRecord(usable=not bad_replies, succeeded=not failed_turns, faulty=True, status=status)
+    counts = Counts(
+        turn=turn,
+        bad_before=max(bad_replies - 1, 0),
+        failed_before=max(failed_turns - 1, 0),
+        standalone_before=standalone_status,
+        can_act=idle,
+        last_at=seconds,
+        done=Note() if done else None,
+        final_turns=2 * final,
+        unanswered=Unanswered(count=unavailable, reason=trouble, refused=refused),
+        **fields,
+    )
+    return counts, Around(**outside)
+
+
 FORCED = [
-    (Tally(turns=1, standalone_status=1), Decision("continue", "working")),
-    (Tally(turns=1, standalone_status=2), Decision("final_turn", "task_status_standalone_limit")),
-    (Tally(turns=1, status="completed"), Decision("final_turn", "task_status_completed")),
-    (Tally(turns=1, status="stuck"), Decision("final_turn", "task_status_stuck")),
-    (Tally(turns=1, lost=True), Decision("final_turn", "loop")),
-    (Tally(turns=1, stopped=True), Decision("final_turn", "user_stop")),
-    (Tally(turns=1, over="limit_tokens"), Decision("final_turn", "limit_tokens")),
-    (Tally(turns=0, over="limit_tokens"), Decision("stuck", "limit_tokens")),
-    (Tally(turns=2, over="limit_tokens", granted=True), Decision("continue", "working")),
-    (Tally(turns=2, over="limit_tokens", granted=True, final=True), Decision("stuck", "limit_tokens")),
-    (Tally(turns=2, over="limit_cost", done=True, verdict=Pass(), final=True), Decision("advance", "done")),
-    (Tally(turns=2, status="completed", granted=True), Decision("continue", "working")),
+    (counted(turns=1, standalone_status=1), Decision("continue", "working")),
+    (counted(turns=1, standalone_status=2), Decision("final_turn", "task_status_standalone_limit")),
+    (counted(turns=1, status="completed"), Decision("final_turn", "task_status_completed")),
+    (counted(turns=1, status="stuck"), Decision("final_turn", "task_status_stuck")),
+    (counted(turns=1, lost=True), Decision("final_turn", "loop")),
+    (counted(turns=1, stopped=True), Decision("final_turn", "user_stop")),
+    (counted(turns=1, over="limit_tokens"), Decision("final_turn", "limit_tokens")),
+    (counted(turns=0, over="limit_tokens"), Decision("stuck", "limit_tokens")),
+    (counted(turns=2, over="limit_tokens", granted=True), Decision("continue", "working")),
+    (counted(turns=2, over="limit_tokens", granted=True, final=True), Decision("stuck", "limit_tokens")),
+    (counted(turns=2, over="limit_cost", done=True, verdict=Pass(), final=True), Decision("advance", "done")),
+    (counted(turns=2, status="completed", granted=True), Decision("continue", "working")),
 ]
 
 
 NO_CALLS = "Stuck: no call of the model succeeded in 3 attempts in a row"
 UNCHANGED = "Stuck: nothing was changed in 2 rounds in a row, and verification still fails: step tests failed"
 NOWHERE = [
-    (Tally(turns=4, failed_turns=5), Decision("continue", "working")),
-    (Tally(turns=4, failed_turns=6, faults="x"), Decision("final_turn", "failed_calls", "x")),
-    (Tally(turns=5, final=True, idle=True), Decision("retry", "final_turn_spent")),
-    (Tally(turns=5, final=True, idle=True, idle_attempts=1), Decision("fail", "final_turn_spent")),
-    (Tally(turns=5, final=True, idle_attempts=1), Decision("retry", "final_turn_spent")),
+    (counted(turns=4, failed_turns=5), Decision("continue", "working")),
     (
-        Tally(turns=5, final=True, idle=True, idle_attempts=2),
+        counted(turns=4, failed_turns=6, faults=Counter({Fault("failed"): 1})),
+        Decision("final_turn", "failed_calls", "1 failed call"),
+    ),
+    (counted(turns=5, final=True, idle=True), Decision("retry", "final_turn_spent")),
+    (counted(turns=5, final=True, idle=True, idle_attempts=1), Decision("fail", "final_turn_spent")),
+    (counted(turns=5, final=True, idle_attempts=1), Decision("retry", "final_turn_spent")),
+    (
+        counted(turns=5, final=True, idle=True, idle_attempts=2),
         Decision("stuck", "no_progress", f"{NO_CALLS}."),
     ),
     (
-        Tally(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
+        counted(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
         Decision("fail", "final_turn_spent"),
     ),
 ]
 
 
 @pytest.mark.parametrize(("tally", "decision"), NOWHERE)
-def test_a_model_that_gets_nowhere(tally: Tally, decision: Decision) -> None:
-    assert decide(tally, BUDGET) == decision
+def test_a_model_that_gets_nowhere(tally: Counted, decision: Decision) -> None:
+    assert decide(*tally, BUDGET) == decision
 
 
 @pytest.mark.parametrize(("attempts", "action"), [(3, "retry"), (4, "stuck")])
 def test_retries_that_are_asked_for_are_made_nevertheless(attempts: int, action: str) -> None:
-    tally = Tally(turns=5, final=True, idle=True, idle_attempts=attempts - 1, attempts=attempts)
-    assert decide(tally, Budget(turns=5, retries=3)).action == action
+    tally = counted(turns=5, final=True, idle=True, idle_attempts=attempts - 1, attempts=attempts)
+    assert decide(*tally, Budget(turns=5, retries=3)).action == action
 
 
 @pytest.mark.parametrize("exhausted", ["skip", "fail", "stuck", "advance", "final_turn"])
 @pytest.mark.parametrize(
     ("tally", "reason"),
     [
-        (Tally(turns=1, overflow=True, compactions=2), "context"),
-        (Tally(turns=1, bad_replies=3), "retry_exhaustion"),
-        (Tally(turns=1, failed_turns=6), "failed_calls"),
+        (counted(turns=1, overflow=True, compactions=2), "context"),
+        (counted(turns=1, bad_replies=3), "retry_exhaustion"),
+        (counted(turns=1, failed_turns=6), "failed_calls"),
     ],
 )
 def test_only_turns_and_time_may_end_a_stage_without_a_final_turn(
-    tally: Tally, reason: str, exhausted: Any
+    tally: Counted, reason: str, exhausted: Any
 ) -> None:
-    assert decide(tally, Budget(exhausted=exhausted)) == Decision("final_turn", reason)
+    assert decide(*tally, Budget(exhausted=exhausted)) == Decision("final_turn", reason)
 
 
 @pytest.mark.parametrize(
     ("off", "tally", "action"),
     [
-        ("failed_calls", Tally(turns=1, failed_turns=20), "continue"),
-        ("idle_attempts", Tally(turns=1, final=True, idle=True, idle_attempts=20), "retry"),
+        ("failed_calls", counted(turns=1, failed_turns=20), "continue"),
+        ("idle_attempts", counted(turns=1, final=True, idle=True, idle_attempts=20), "retry"),
     ],
 )
-def test_each_of_these_rules_can_be_switched_off(off: str, tally: Tally, action: str) -> None:
-    assert decide(tally, Budget()).action != action
-    assert decide(tally, Budget.model_validate({off: 0})).action == action
+def test_each_of_these_rules_can_be_switched_off(off: str, tally: Counted, action: str) -> None:
+    assert decide(*tally, Budget()).action != action
+    assert decide(*tally, Budget.model_validate({off: 0})).action == action
 
 
 ANSWERS = [
-    (Tally(turns=4, concludes=False), "final_turn", Decision("continue", "working")),
-    (Tally(turns=5, concludes=False), "final_turn", Decision("fail", "max_turns")),
-    (Tally(turns=5, concludes=False), "advance", Decision("advance", "max_turns")),
-    (Tally(turns=5, concludes=False), "skip", Decision("skip", "max_turns")),
-    (Tally(turns=1, concludes=False, seconds=29.9), "skip", Decision("continue", "working")),
-    (Tally(turns=1, concludes=False, seconds=30), "skip", Decision("skip", "max_seconds")),
-    (Tally(turns=1, seconds=30), "final_turn", Decision("final_turn", "max_seconds")),
-    (Tally(turns=1, concludes=False, bad_replies=3), "final_turn", Decision("fail", "retry_exhaustion")),
-    (Tally(turns=1, concludes=False, overflow=True), "skip", Decision("skip", "context")),
-    (Tally(turns=1, concludes=False, over="limit_turns"), "skip", Decision("stuck", "limit_turns")),
-    (Tally(turns=1, concludes=False, stopped=True), "skip", Decision("stuck", "user_stop")),
-    (Tally(turns=9, concludes=False, done=True, verdict=Pass()), "skip", Decision("advance", "done")),
+    (counted(turns=4, concludes=False), "final_turn", Decision("continue", "working")),
+    (counted(turns=5, concludes=False), "final_turn", Decision("fail", "max_turns")),
+    (counted(turns=5, concludes=False), "advance", Decision("advance", "max_turns")),
+    (counted(turns=5, concludes=False), "skip", Decision("skip", "max_turns")),
+    (counted(turns=1, concludes=False, seconds=29.9), "skip", Decision("continue", "working")),
+    (counted(turns=1, concludes=False, seconds=30), "skip", Decision("skip", "max_seconds")),
+    (counted(turns=1, seconds=30), "final_turn", Decision("final_turn", "max_seconds")),
+    (counted(turns=1, concludes=False, bad_replies=3), "final_turn", Decision("fail", "retry_exhaustion")),
+    (counted(turns=1, concludes=False, overflow=True), "skip", Decision("skip", "context")),
+    (counted(turns=1, concludes=False, over="limit_turns"), "skip", Decision("stuck", "limit_turns")),
+    (counted(turns=1, concludes=False, stopped=True), "skip", Decision("stuck", "user_stop")),
+    (counted(turns=9, concludes=False, done=True, verdict=Pass()), "skip", Decision("advance", "done")),
 ]
 
 
 @pytest.mark.parametrize(("tally", "exhausted", "decision"), ANSWERS)
 def test_where_whole_answers_are_asked_for_there_is_no_last_turn(
-    tally: Tally, exhausted: Any, decision: Decision
+    tally: Counted, exhausted: Any, decision: Decision
 ) -> None:
-    assert decide(tally, Budget(turns=5, retries=0, seconds=30, exhausted=exhausted)) == decision
+    assert decide(*tally, Budget(turns=5, retries=0, seconds=30, exhausted=exhausted)) == decision
 
 
 SKIPPED = Budget(turns=5, retries=3, retry_backoff="exponential", exhausted="skip")
 OUT_OF_TIME = [
-    (Tally(turns=1, seconds_left=0.1), Decision("continue", "working")),
-    (Tally(turns=1, seconds_left=0.0), Decision("skip", "max_seconds")),
-    (Tally(turns=1, seconds_left=-1.0, granted=True), Decision("skip", "max_seconds")),
-    (Tally(turns=1, seconds_left=-1.0, overflow=True), Decision("skip", "max_seconds")),
-    (Tally(turns=1, seconds_left=-1.0, done=True, verdict=Pass()), Decision("advance", "done")),
-    (Tally(unavailable=1, seconds_left=0.1), Decision("wait", "model_unavailable")),
-    (Tally(unavailable=1, seconds_left=0.0), Decision("skip", "max_seconds")),
-    (Tally(turns=5, final=True, attempts=2, seconds_left=2.1), Decision("retry", "final_turn_spent")),
-    (Tally(turns=5, final=True, attempts=2, seconds_left=2.0), Decision("skip", "final_turn_spent")),
-    (Tally(turns=1, over="limit_turns", seconds_left=0.0), Decision("stuck", "limit_turns")),
+    (counted(turns=1, seconds_left=0.1), Decision("continue", "working")),
+    (counted(turns=1, seconds_left=0.0), Decision("skip", "max_seconds")),
+    (counted(turns=1, seconds_left=-1.0, granted=True), Decision("skip", "max_seconds")),
+    (counted(turns=1, seconds_left=-1.0, overflow=True), Decision("skip", "max_seconds")),
+    (counted(turns=1, seconds_left=-1.0, done=True, verdict=Pass()), Decision("advance", "done")),
+    (counted(unavailable=1, seconds_left=0.1), Decision("wait", "model_unavailable")),
+    (counted(unavailable=1, seconds_left=0.0), Decision("skip", "max_seconds")),
+    (counted(turns=5, final=True, attempts=2, seconds_left=2.1), Decision("retry", "final_turn_spent")),
+    (counted(turns=5, final=True, attempts=2, seconds_left=2.0), Decision("skip", "final_turn_spent")),
+    (counted(turns=1, over="limit_turns", seconds_left=0.0), Decision("stuck", "limit_turns")),
 ]
 
 
 @pytest.mark.parametrize(("tally", "decision"), OUT_OF_TIME)
-def test_the_time_of_all_attempts_ends_a_stage(tally: Tally, decision: Decision) -> None:
-    assert decide(tally, SKIPPED) == decision
+def test_the_time_of_all_attempts_ends_a_stage(tally: Counted, decision: Decision) -> None:
+    assert decide(*tally, SKIPPED) == decision
 
 
 @pytest.mark.parametrize(("tally", "decision"), FORCED)
-def test_what_forces_an_end(tally: Tally, decision: Decision) -> None:
-    assert decide(tally, BUDGET) == decision
+def test_what_forces_an_end(tally: Counted, decision: Decision) -> None:
+    assert decide(*tally, BUDGET) == decision
 
 
 @pytest.mark.parametrize("reason", ["skip", "fail", "stuck", "advance", "final_turn"])
 def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any) -> None:
     budget = Budget(exhausted=reason)
-    assert decide(Tally(turns=1, standalone_status=2), budget).action == "final_turn"
+    assert decide(*counted(turns=1, standalone_status=2), budget).action == "final_turn"
 
 
 @pytest.mark.parametrize(
     ("tally", "budget", "decision"),
     [
-        pytest.param(Tally(turns=1), BUDGET, Decision("continue", "working"), id="go on"),
+        pytest.param(counted(turns=1), BUDGET, Decision("continue", "working"), id="go on"),
         pytest.param(
-            Tally(turns=1, verdict=NOT_YET), BUDGET, Decision("continue", "working"), id="signalled too early"
+            counted(turns=1, verdict=NOT_YET),
+            BUDGET,
+            Decision("continue", "working"),
+            id="signalled too early",
         ),
         pytest.param(
-            Tally(turns=1, done=True, verdict=Pass()), BUDGET, Decision("advance", "done"), id="done"
+            counted(turns=1, done=True, verdict=Pass()), BUDGET, Decision("advance", "done"), id="done"
         ),
         pytest.param(
-            Tally(turns=5, done=True, verdict=Pass(), final=True),
+            counted(turns=5, done=True, verdict=Pass(), final=True),
             BUDGET,
             Decision("advance", "done"),
             id="done in the final turn",
         ),
-        pytest.param(Tally(turns=5), BUDGET, Decision("final_turn", "max_turns"), id="turns used up"),
-        pytest.param(Tally(turns=5, granted=True), BUDGET, Decision("continue", "working"), id="final turn"),
-        pytest.param(Tally(turns=4), BUDGET, Decision("continue", "working"), id="one turn left"),
+        pytest.param(counted(turns=5), BUDGET, Decision("final_turn", "max_turns"), id="turns used up"),
         pytest.param(
-            Tally(turns=3, bad_replies=3),
+            counted(turns=5, granted=True), BUDGET, Decision("continue", "working"), id="final turn"
+        ),
+        pytest.param(counted(turns=4), BUDGET, Decision("continue", "working"), id="one turn left"),
+        pytest.param(
+            counted(turns=3, bad_replies=3),
             BUDGET,
             Decision("final_turn", "retry_exhaustion"),
             id="bad replies",
         ),
         pytest.param(
-            Tally(turns=2, bad_replies=2), BUDGET, Decision("continue", "working"), id="some bad replies"
+            counted(turns=2, bad_replies=2), BUDGET, Decision("continue", "working"), id="some bad replies"
         ),
         pytest.param(
-            Tally(turns=6, final=True),
+            counted(turns=6, final=True),
             BUDGET,
             Decision("retry", "final_turn_spent"),
             id="final turn spent, retry",
         ),
         pytest.param(
-            Tally(turns=6, final=True, attempts=2, verdict=NOT_YET),
+            counted(turns=6, final=True, attempts=2, verdict=NOT_YET),
             BUDGET,
             Decision("fail", "final_turn_spent", NOT_YET.clause),
             id="final turn spent, no retries left",
         ),
         pytest.param(
-            Tally(turns=6, final=True, attempts=2),
+            counted(turns=6, final=True, attempts=2),
             Budget(exhausted="advance"),
             Decision("advance", "final_turn_spent"),
             id="goes on without it",
         ),
         pytest.param(
-            Tally(turns=5, attempts=2),
+            counted(turns=5, attempts=2),
             Budget(turns=5, exhausted="skip"),
             Decision("skip", "max_turns"),
             id="skip needs no final turn",
         ),
         pytest.param(
-            Tally(turns=5),
+            counted(turns=5),
             Budget(turns=5, exhausted="fail"),
             Decision("retry", "max_turns"),
             id="a retry comes before failing",
         ),
         pytest.param(
-            Tally(turns=5, attempts=2),
+            counted(turns=5, attempts=2),
             Budget(turns=5, exhausted="fail"),
             Decision("fail", "max_turns"),
             id="fail needs no final turn",
         ),
         pytest.param(
-            Tally(turns=5, attempts=2),
+            counted(turns=5, attempts=2),
             Budget(turns=5, exhausted="stuck"),
             Decision("stuck", "max_turns"),
             id="stuck needs no final turn",
         ),
-        pytest.param(Tally(overflow=True), BUDGET, Decision("compact", "context"), id="overflow"),
+        pytest.param(counted(overflow=True), BUDGET, Decision("compact", "context"), id="overflow"),
         pytest.param(
-            Tally(overflow=True, compactions=1), BUDGET, Decision("compact", "context"), id="overflow again"
+            counted(overflow=True, compactions=1), BUDGET, Decision("compact", "context"), id="overflow again"
         ),
         pytest.param(
-            Tally(overflow=True, compactions=2),
+            counted(overflow=True, compactions=2),
             BUDGET,
             Decision("final_turn", "context"),
             id="overflow for good",
         ),
         pytest.param(
-            Tally(overflow=True, granted=True, final=True, attempts=2),
+            counted(overflow=True, granted=True, final=True, attempts=2),
             BUDGET,
             Decision("compact", "context"),
             id="overflow once in the final turn",
         ),
         pytest.param(
-            Tally(overflow=True, compactions=2, final=True, attempts=2),
+            counted(overflow=True, compactions=2, final=True, attempts=2),
             BUDGET,
             Decision("fail", "final_turn_spent"),
             id="overflow in the final turn",
         ),
-        pytest.param(Tally(unavailable=1), BUDGET, Decision("wait", "model_unavailable"), id="unavailable"),
+        pytest.param(counted(unavailable=1), BUDGET, Decision("wait", "model_unavailable"), id="unavailable"),
         pytest.param(
-            Tally(unavailable=2), BUDGET, Decision("wait", "model_unavailable"), id="still unavailable"
+            counted(unavailable=2), BUDGET, Decision("wait", "model_unavailable"), id="still unavailable"
         ),
         pytest.param(
-            Tally(unavailable=3, trouble="no answer"),
+            counted(unavailable=3, trouble="no answer"),
             BUDGET,
             Decision("infra", "model_unavailable", "no answer"),
             id="unavailable for good",
         ),
         pytest.param(
-            Tally(refused=True, trouble="wrong key"),
+            counted(refused=True, trouble="wrong key"),
             BUDGET,
             Decision("infra", "model_refused", "wrong key"),
             id="refused",
         ),
         pytest.param(
-            Tally(verdict=Broken("no shell")),
+            counted(verdict=Broken("no shell")),
             BUDGET,
             Decision("infra", "check_broken", "no shell"),
             id="broken",
         ),
     ],
 )
-def test_decide(tally: Tally, budget: Budget, decision: Decision) -> None:
-    assert decide(tally, budget) == decision
+def test_decide(tally: Counted, budget: Budget, decision: Decision) -> None:
+    assert decide(*tally, budget) == decision
 
 
 REPEAT = Repeat(until="verify.passed", max=4, replan_every=3, no_progress=2, idle_attempts=2)
@@ -366,7 +415,7 @@ verdicts = st.one_of(
     st.builds(Broken, st.text()),
 )
 tallies = st.builds(
-    Tally,
+    counted,
     turns=st.integers(0, 60),
     attempts=st.integers(1, 5),
     bad_replies=st.integers(0, 10),
@@ -393,22 +442,23 @@ budgets = st.builds(
 
 
 @given(tallies, budgets)
-def test_a_stage_never_goes_on_past_its_budget(tally: Tally, budget: Budget) -> None:
-    decision = decide(tally, budget)
-    failed = tally.failed_turns >= budget.failed_calls
-    if tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies or failed:
-        assert decision.action != "continue" or tally.granted
-    if tally.granted:
+def test_a_stage_never_goes_on_past_its_budget(tally: Counted, budget: Budget) -> None:
+    decision = decide(*tally, budget)
+    counts, around = tally
+    failed = counts.failed_turns >= budget.failed_calls
+    if counts.turns >= budget.turns or counts.bad_replies >= budget.bad_replies or failed:
+        assert decision.action != "continue" or counts.granted
+    if counts.granted:
         assert decision.action != "final_turn"
-    taken = decide(replace(tally, granted=True, final=True), budget)
+    taken = decide(replace(counts, granted=True, final_turns=2), around, budget)
     assert taken.action not in ("continue", "final_turn")
 
 
 @given(tallies, budgets)
-def test_nothing_but_done_and_passed_completes_a_stage(tally: Tally, budget: Budget) -> None:
-    if decide(tally, budget) == Decision("advance", "done"):
-        assert tally.done
-        assert tally.verdict == Pass()
+def test_nothing_but_done_and_passed_completes_a_stage(tally: Counted, budget: Budget) -> None:
+    if decide(*tally, budget) == Decision("advance", "done"):
+        assert tally[0].done
+        assert tally[0].verdict == Pass()
 
 
 @pytest.mark.parametrize(
@@ -424,4 +474,4 @@ def test_nothing_but_done_and_passed_completes_a_stage(tally: Tally, budget: Bud
     ],
 )
 def test_waiting(unavailable: int, retry_after: float | None, seconds: float) -> None:
-    assert wait_seconds(Tally(unavailable=unavailable), Budget(), retry_after) == seconds
+    assert wait_seconds(*counted(unavailable=unavailable), Budget(), retry_after) == seconds

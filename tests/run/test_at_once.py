@@ -43,7 +43,7 @@ class Crowd:
         finally:
             self.present.discard(run.stage.id)
         action = run.stage.settings.get("action", "advance")
-        if action == "retry" and run.state.tries > run.stage.budget.retries:
+        if action == "retry" and run.state.counts.attempts > run.stage.budget.retries:
             action = "fail"
         reason = "done" if action == "advance" else "not_yet"
         return StageEnd(Decision(action, reason), Note(summary=run.stage.id))

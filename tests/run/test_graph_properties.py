@@ -43,7 +43,7 @@ async def act(run: StageRun) -> StageEnd:
     await run.job.log.commit()
     plan: list[Action] = run.stage.settings["plan"]
     action = plan[min(run.job.state.tree.attempts_at(run.stage.id), len(plan)) - 1]
-    if action == "retry" and run.state.tries > run.stage.budget.retries:
+    if action == "retry" and run.state.counts.attempts > run.stage.budget.retries:
         action = "fail"
     reason = "done" if action == "advance" and run.stage.settings["done"] else "max_turns"
     output = {"n": run.stage.settings["steps"]} if action == "advance" else None

@@ -383,7 +383,7 @@ async def test_a_probe_leaves_transcript_and_log_untouched(store: Store) -> None
 
 async def test_a_final_turn_has_no_hint(store: Store) -> None:
     run = await stage_after(store, [reads("f00.txt"), DONE])
-    run.state.final_granted = True
+    run.state.counts.granted = True
     view = run.transcript.view
     assert messages_to_send(run, view, LLM, PhaseState("implement"), "tail") is view
 

@@ -178,7 +178,7 @@ async def test_a_server_that_comes_back_is_waited_for(store: Store) -> None:
         "The model server is away: waiting up to 10 minutes, asking every 15 s",
     ]
     state = fold(store.events("t1"))
-    assert (state.accounts.replies, state.nodes["work"].unanswered.count) == (2, 0)
+    assert (state.accounts.replies, state.nodes["work"].counts.unanswered.count) == (2, 0)
 
 
 async def test_it_is_waited_for_as_long_as_the_setting_says(store: Store) -> None:
@@ -238,5 +238,5 @@ def test_the_time_in_which_nobody_worked_on_the_task_is_no_waiting() -> None:
         1,
     ):
         state.apply(Event(seq, "t1", path, 0, at, body))
-    tally = state.nodes["work"].tally()
-    assert (tally.unavailable, tally.unavailable_for) == (2, 15.0)
+    counts = state.nodes["work"].counts
+    assert (counts.unanswered.count, counts.unanswered.seconds(counts.last_at)) == (2, 15.0)

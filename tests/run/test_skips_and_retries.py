@@ -121,7 +121,7 @@ class Clock:
 
 async def _fail_three_times(run: StageRun) -> StageEnd:
     await run.job.log.commit()
-    retry = run.state.tries <= run.stage.budget.retries
+    retry = run.state.counts.attempts <= run.stage.budget.retries
     return StageEnd(Decision("retry" if retry else "fail", "not_yet"))
 
 
@@ -164,7 +164,7 @@ async def test_a_wait_outlives_a_crash(tmp_path: Path) -> None:
             job = retrying(other, log, clock, "exponential")
             restore(job, other.events("t1"), other.contents("t1"))
             await run_flow(job)
-            started = [node.started_at for node in log.state.nodes.values()]
+            started = [node.counts.started_at for node in log.state.nodes.values()]
             ended = [
                 event.at
                 for event in other.events("t1")

@@ -171,11 +171,11 @@ TASKS_ENDED_CHECK = Check(
 async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
     missing = facts.unfinished_recipe
     changed = bool(await facts.changed_files())
-    if facts.attempt.final_granted and not (changed or facts.is_question):
+    if facts.attempt.counts.granted and not (changed or facts.is_question):
         missing = missing or "no file was changed"
     elif missing and (changed or facts.has_completed):
         # What was done counts: the flow's own checks judge it, and what is open is a warning.
-        told = facts.attempt.final_granted or facts.attempt.refused_by["recipe_complete"]
+        told = facts.attempt.counts.granted or facts.attempt.refused_by["recipe_complete"]
         missing = "" if told or facts.is_verified else missing
     if not missing:
         return Pass()

@@ -64,6 +64,16 @@ from headgate.core.conditions import (
     is_expression,
     read_ending,
 )
+from headgate.core.counts import (
+    Broken,
+    Counts,
+    Fail,
+    Fault,
+    Pass,
+    TurnRecord,
+    Unanswered,
+    Verdict,
+)
 from headgate.core.event import (
     Body,
     Event,
@@ -301,13 +311,9 @@ from headgate.core.rules import (
     AWAY_SECONDS,
     RAN_OUT,
     Action,
-    Broken,
+    Around,
     Decision,
-    Fail,
-    Pass,
     RoundTally,
-    Tally,
-    Verdict,
     WorkTally,
     decide,
     decide_given_up,

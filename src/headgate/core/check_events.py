@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from headgate.core.attempt import Refusal
 from headgate.core.conclusion import Conclusion
+from headgate.core.counts import Broken, Pass
 from headgate.core.event import Body, Moment
 from headgate.core.notes import Note
-from headgate.core.rules import Broken, Pass
 from headgate.core.state import State
 
 
@@ -47,12 +47,12 @@ class CheckFinished(Body):
             return
         match self.verdict:
             case "pass":
-                attempt.verdict = Pass()
+                attempt.counts.verdict = Pass()
             case "fail":
                 refusal = Refusal(self.check, self.reason, self.clause, self.said_done)
                 attempt.take_refusal(refusal, self.exact_clause or self.clause)
             case "broken":
-                attempt.verdict = Broken(self.reason)
+                attempt.counts.verdict = Broken(self.reason)
 
 
 class AnswerGiven(Body):
@@ -83,4 +83,4 @@ class EscalationRaised(Body):
 
     def apply(self, state: State, now: Moment) -> None:
         if attempt := state.nodes.get(now.path):
-            attempt.escalated = self.reason
+            attempt.counts.escalated = self.reason

@@ -85,7 +85,7 @@ class StopAsked(Body):
 
     def apply(self, state: State, now: Moment) -> None:
         if attempt := state.nodes.get(now.path):
-            attempt.stopped = True
+            attempt.counts.stopped = True
 
     def line(self, state: State, now: Moment) -> Line | None:
         return Line("Asked to conclude")

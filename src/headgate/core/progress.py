@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from headgate.core.counts import Fail
 from headgate.core.event import Body, Line, Moment, Slice, follows
 from headgate.core.failures import WorkSinceFailure
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan import Plan, PlanItem, Status
 from headgate.core.recipes import Execution, Recipe
-from headgate.core.rules import Fail
 from headgate.core.state import State
 from headgate.core.text import shorten
 from headgate.core.tree import join_path, place_of, split_path
@@ -265,7 +265,7 @@ def _why(state: State, name: str) -> str:
     latest = state.tree.attempts[name][-1]
     if latest.kind == "verify":
         return f"{name.partition('.')[2]} failed"  # what failed there is said with the verification itself
-    found = latest.verdict.reason if isinstance(latest.verdict, Fail) else ""
+    found = latest.counts.verdict.reason if isinstance(latest.counts.verdict, Fail) else ""
     return f"{name.partition('.')[2]} failed: {latest.why or found or 'it was not finished'}"
 
 

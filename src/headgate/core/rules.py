@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from headgate.core.counts import COMPACTIONS, Broken, Counts, Fail, Pass
 from headgate.core.flow import Repeat
 from headgate.core.knobs import Budget
 from headgate.core.text import say_duration
@@ -24,90 +25,33 @@ Action = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """The check holds."""
+class Around:
+    """What a decision about an attempt depends on, besides what was counted in it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """It does not; `reason` is a sentence for the model."""
-
-    kind: str
-    reason: str
-    clause: str = ""
-    """The same for people, where the sentence for the model is an order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """It could not be found out: the environment is at fault, not the work."""
-
-    reason: str
-
-
-Verdict = Pass | Fail | Broken
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What has been counted in one attempt at a stage."""
-
-    turns: int = 0
-    """Replies so far."""
-    seconds: float = 0.0
-    """How long this attempt has taken so far."""
     seconds_left: float | None = None
     """Until the stage ends, whatever it is at; None: for ever."""
     concludes: bool = True
     """The stage is a conversation, so that the model can be made to conclude."""
-    attempts: int = 1
-    """Attempts at this stage, this one included, since it was last entered for a new reason."""
-    bad_replies: int = 0
-    """Replies in a row that held nothing usable."""
-    failed_turns: int = 0
-    """Turns in a row in which no call succeeded."""
-    idle: bool = False
-    """No call has succeeded in this attempt."""
+    turns_inside: int = 0
+    """Turns of other stages that count for this one."""
     idle_attempts: int = 0
     """Attempts in a row before this one in which no call succeeded."""
     fixing: bool = False
     """The stage was entered because of a failed check, which is run again in any case."""
-    faults: str = ""
-    """What was wrong with the replies of this attempt that could not be used."""
-    done: bool = False
-    """The model gave the signal, or the stage's rules are satisfied."""
-    verdict: Verdict | None = None
-    """What the checks said to that."""
-    granted: bool = False
-    """The final turn has been granted."""
-    final: bool = False
-    """It has been taken."""
-    unavailable: int = 0
-    """Requests in a row that the server did not answer."""
-    unavailable_for: float = 0.0
-    """The seconds from the first of these to the last."""
     model_wait: float = 0.0
     """How long the server is waited for in any case, since it is away or loading; 0 where it is not."""
-    refused: bool = False
-    """The server will not answer however often it is asked."""
-    trouble: str = ""
-    """What the last failed request said."""
-    overflow: bool = False
-    """The last request did not fit the context window, or the next one would not."""
-    compactions: int = 0
-    """Compactions in a row without a reply in between."""
-    standalone_status: int = 0
-    """Replies since the last success of a real tool that only reported a status."""
-    status: str = ""
-    """What the status of the latest reply comes to: `completed`, `stuck`, or nothing."""
     lost: bool = False
     """The stage goes in circles, and being told so has not helped."""
-    stopped: bool = False
-    """A person wants it concluded."""
-    escalated: str = ""
-    """Why the model handed its work back to the planner."""
     over: str = ""
     """The task's cap that is reached, by its slug."""
+
+    @property
+    def is_out_of_time(self) -> bool:
+        return self.seconds_left is not None and self.seconds_left <= 0
+
+    def turns(self, counts: Counts) -> int:
+        """All turns that the stage has taken."""
+        return counts.turns + self.turns_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,69 +101,111 @@ class Decision:
     detail: str = ""
 
 
-COMPACTIONS = 2
-"""How often in a row the view is cut for one request that does not fit."""
 CONTINUE = Decision("continue", "working")
 NO_CALLS = "no call of the model succeeded in {} attempts in a row"
 RAN_OUT = ("max_turns", "max_seconds")
 """Why an attempt ends that did nothing wrong but take too long."""
 
 
-def decide(tally: Tally, budget: Budget) -> Decision:
-    """The next step of a stage. Broken environments first, then the stage's checks, then its budget."""
-    if tally.refused:
-        return Decision("infra", "model_refused", tally.trouble)
-    if tally.unavailable > budget.waits and tally.unavailable_for >= tally.model_wait:
-        waited = say_duration(max(tally.model_wait, round(tally.unavailable_for)))
-        waited = f" Headgate waited {waited} for it." if tally.model_wait else ""
-        return Decision("infra", "model_unavailable", f"{tally.trouble}{waited}")
-    if tally.unavailable and (tally.stopped or tally.over == "limit_seconds"):  # nobody is there to conclude
-        return Decision("stuck", "user_stop" if tally.stopped else tally.over, tally.trouble)
-    out_of_time = tally.seconds_left is not None and tally.seconds_left <= 0
-    if tally.unavailable and not out_of_time:
-        return Decision("wait", "model_away" if tally.model_wait else "model_unavailable")
-    if isinstance(tally.verdict, Broken):
-        return Decision("infra", "check_broken", tally.verdict.reason)
-    if tally.done and isinstance(tally.verdict, Pass):
-        return Decision("advance", "done")
-    if tally.escalated:
-        return Decision("skip" if budget.exhausted == "skip" else "fail", "escalated", tally.escalated)
-    if out_of_time:
-        return _after_exhaustion(tally, budget, "max_seconds")
-    if tally.overflow and tally.compactions < COMPACTIONS and tally.concludes:
-        return Decision("compact", "context")
-    if tally.final:
-        return _after_exhaustion(tally, budget)
-    if tally.granted:
-        return CONTINUE
-    if ending := _forced_end(tally, budget):
-        return ending
-    if tally.overflow:
-        return _exhausted("context", tally, budget)
-    if tally.bad_replies >= budget.bad_replies:
-        return _exhausted("retry_exhaustion", tally, budget, tally.faults)
-    if budget.failed_calls and tally.failed_turns >= budget.failed_calls:
-        return _exhausted("failed_calls", tally, budget, tally.faults)
-    if tally.turns >= budget.turns:
-        return _exhausted("max_turns", tally, budget)
-    if budget.seconds and tally.seconds >= budget.seconds:
-        return _exhausted("max_seconds", tally, budget)
-    return CONTINUE
+def decide(counts: Counts, around: Around, budget: Budget) -> Decision:
+    """The next step of a stage: what the first rule says that applies."""
+    said = (rule(counts, around, budget) for rule in RULES)
+    return next(filter(None, said), CONTINUE)
 
 
-def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
+def _server_refuses(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    server = counts.unanswered
+    return Decision("infra", "model_refused", server.reason) if server.refused else None
+
+
+def _server_is_silent(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    """It is waited for, unless somebody wants an end: nobody is there to conclude."""
+    server = counts.unanswered
+    if not server.count:
+        return None
+    silent = server.seconds(counts.last_at)
+    if server.count > budget.waits and silent >= around.model_wait:
+        waited = say_duration(max(around.model_wait, round(silent)))
+        waited = f" Headgate waited {waited} for it." if around.model_wait else ""
+        return Decision("infra", "model_unavailable", f"{server.reason}{waited}")
+    if counts.stopped or around.over == "limit_seconds":
+        return Decision("stuck", "user_stop" if counts.stopped else around.over, server.reason)
+    if around.is_out_of_time:
+        return None
+    return Decision("wait", "model_away" if around.model_wait else "model_unavailable")
+
+
+def _check_is_broken(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    broken = counts.verdict
+    return Decision("infra", "check_broken", broken.reason) if isinstance(broken, Broken) else None
+
+
+def _is_done(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    return Decision("advance", "done") if counts.done and isinstance(counts.verdict, Pass) else None
+
+
+def _is_escalated(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    if not counts.escalated:
+        return None
+    return Decision("skip" if budget.exhausted == "skip" else "fail", "escalated", counts.escalated)
+
+
+def _is_out_of_time(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    return _after_exhaustion(counts, around, budget, "max_seconds") if around.is_out_of_time else None
+
+
+def _can_be_compacted(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    can = counts.overflow and counts.compactions < COMPACTIONS and around.concludes
+    return Decision("compact", "context") if can else None
+
+
+def _is_concluding(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    if counts.final:
+        return _after_exhaustion(counts, around, budget)
+    return CONTINUE if counts.granted else None
+
+
+def _must_conclude(counts: Counts, around: Around, budget: Budget) -> Decision | None:
     """Why the model has to conclude now, whatever the budget says about turns."""
-    if tally.over or tally.stopped:
+    if around.over or counts.stopped:
         # What was over before the stage began leaves nothing to conclude.
-        concludes = tally.turns and tally.concludes
-        return Decision("final_turn" if concludes else "stuck", tally.over or "user_stop")
-    if tally.status:
-        return Decision("final_turn", f"task_status_{tally.status}")
-    if tally.standalone_status >= budget.standalone_status:
+        concludes = around.turns(counts) and around.concludes
+        return Decision("final_turn" if concludes else "stuck", around.over or "user_stop")
+    if counts.status:
+        return Decision("final_turn", f"task_status_{counts.status}")
+    if counts.standalone_status >= budget.standalone_status:
         return Decision("final_turn", "task_status_standalone_limit")
-    if tally.lost:
-        return Decision("final_turn", "loop")
+    return Decision("final_turn", "loop") if around.lost else None
+
+
+def _is_exhausted(counts: Counts, around: Around, budget: Budget) -> Decision | None:
+    """Whether room, patience, turns or time are used up."""
+    if counts.overflow:
+        return _exhausted("context", counts, around, budget)
+    if counts.bad_replies >= budget.bad_replies:
+        return _exhausted("retry_exhaustion", counts, around, budget, counts.trouble)
+    if budget.failed_calls and counts.failed_turns >= budget.failed_calls:
+        return _exhausted("failed_calls", counts, around, budget, counts.trouble)
+    if around.turns(counts) >= budget.turns:
+        return _exhausted("max_turns", counts, around, budget)
+    if budget.seconds and counts.seconds >= budget.seconds:
+        return _exhausted("max_seconds", counts, around, budget)
     return None
+
+
+RULES = (
+    _server_refuses,
+    _server_is_silent,
+    _check_is_broken,
+    _is_done,
+    _is_escalated,
+    _is_out_of_time,
+    _can_be_compacted,
+    _is_concluding,
+    _must_conclude,
+    _is_exhausted,
+)
+"""Broken environments first, then the stage's checks, then its budget."""
 
 
 def decide_round(tally: RoundTally, repeat: Repeat, task: Repeat | None = None) -> Decision:
@@ -269,27 +255,29 @@ def judge_work(tally: WorkTally) -> Decision:
     return Decision("advance", "done")
 
 
-def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
+def _exhausted(reason: str, counts: Counts, around: Around, budget: Budget, detail: str = "") -> Decision:
     """Turns or patience are used up: the model may conclude, unless the budget says otherwise about turns."""
     concludes = budget.exhausted in ("final_turn", "advance") or reason not in RAN_OUT
-    if concludes and tally.concludes:
+    if concludes and around.concludes:
         return Decision("final_turn", reason, detail)
-    return _after_exhaustion(tally, budget, reason)
+    return _after_exhaustion(counts, around, budget, reason)
 
 
-def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
-    told = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
-    missing = (isinstance(tally.verdict, Fail) and tally.verdict.clause) or told
-    if tally.over or tally.stopped:
-        return Decision("stuck", tally.over or "user_stop", missing)
-    idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
-    left = tally.seconds_left
-    has_time = left is None or retry_seconds(tally.attempts, budget) < left
+def _after_exhaustion(
+    counts: Counts, around: Around, budget: Budget, reason: str = "final_turn_spent"
+) -> Decision:
+    told = counts.verdict.reason if isinstance(counts.verdict, Fail) else counts.trouble
+    missing = (isinstance(counts.verdict, Fail) and counts.verdict.clause) or told
+    if around.over or counts.stopped:
+        return Decision("stuck", around.over or "user_stop", missing)
+    idle = around.idle_attempts + 1 if counts.idle and budget.idle_attempts else 0
+    left = around.seconds_left
+    has_time = left is None or retry_seconds(counts.attempts, budget) < left
     # Retries that somebody asked for are made, also if the model gets nowhere.
-    asked_for = "retries" in budget.model_fields_set and tally.attempts <= budget.retries and has_time
-    if idle > budget.idle_attempts and not tally.fixing and not asked_for:
+    asked_for = "retries" in budget.model_fields_set and counts.attempts <= budget.retries and has_time
+    if idle > budget.idle_attempts and not around.fixing and not asked_for:
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
-    may_retry = tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1) and has_time
+    may_retry = counts.attempts <= budget.retries and idle < max(budget.idle_attempts, 1) and has_time
     if asked_for or may_retry:
         return Decision("retry", reason, told)  # the next attempt begins with these words
     action: Action = "fail" if budget.exhausted == "final_turn" else budget.exhausted
@@ -320,11 +308,11 @@ AWAY_SECONDS = 15.0
 """How often a server that is away is asked again, at least."""
 
 
-def wait_seconds(tally: Tally, budget: Budget, retry_after: float | None) -> float:
+def wait_seconds(counts: Counts, around: Around, budget: Budget, retry_after: float | None) -> float:
     """How long to wait before asking an unavailable model again: what it asked for, or doubling steps."""
     if retry_after is not None:
         return min(max(retry_after, 0.0), 300.0)
-    longest = AWAY_SECONDS if tally.model_wait else 60.0
-    if (left := tally.model_wait - tally.unavailable_for) > 0:
+    server, longest = counts.unanswered, AWAY_SECONDS if around.model_wait else 60.0
+    if (left := around.model_wait - server.seconds(counts.last_at)) > 0:
         longest = min(longest, left)
-    return min(budget.backoff * 2.0 ** min(tally.unavailable - 1, 10), longest)
+    return min(budget.backoff * 2.0 ** min(server.count - 1, 10), longest)

@@ -44,12 +44,12 @@ class StageStarted(Body):
     """What it does; see `Stage.kind`. A stage that is not announced to people has no title."""
 
     def apply(self, state: State, now: Moment) -> None:
-        entered = StageState(now.path, self.stage, self.title, self.attempt, 1, self.turns, item=self.item)
+        entered = StageState(now.path, self.stage, self.title, self.attempt, self.turns, item=self.item)
         entered.kind, entered.reason = self.stage_kind, self.reason
-        entered.started_at = entered.last_at = now.at
+        entered.counts.started_at = entered.counts.last_at = now.at
         entered.equip(self.tools)
         state.tree.enter(entered)
-        state.tree.retries_before_write += entered.tries > 1 and not state.files_changed
+        state.tree.retries_before_write += entered.counts.attempts > 1 and not state.files_changed
 
     def line(self, state: State, now: Moment) -> Line | None:
         text = self._say(state, now.path)
@@ -105,7 +105,7 @@ class DecisionMade(Body):
             case "final_turn":
                 state[Conclusion].final_turns.append(self.reason)
                 if attempt:
-                    attempt.final_granted, attempt.final_reason = True, self.reason
+                    attempt.counts.granted, attempt.final_reason = True, self.reason
             case "retry":
                 state.tree.retries[place_of(now.path)] = self.detail or self.reason
             case "wait" if self.seconds:
@@ -128,7 +128,7 @@ class DecisionMade(Body):
             case "wait" if self.seconds:
                 return Line(f"{attempt.title if attempt else now.path}: {self.detail}")
             case "wait" if self.reason == "model_away":
-                said_before = attempt is not None and attempt.unanswered.is_away_again
+                said_before = attempt is not None and attempt.counts.unanswered.is_away_again
                 return None if said_before else Line(f"{self.detail[:1].upper()}{self.detail[1:]}")
             case "wait":
                 return Line(f"Waiting for the model: {self.detail}")
@@ -156,10 +156,10 @@ class StageEnded(Body):
             state.notes[self.stage] = self.note
         elif attempt:
             state.notes.pop(self.stage, None)  # what an earlier run of the steps left holds no longer
-        if is_told and (attempt is None or attempt.succeeded or self.ending == "completed"):
+        if is_told and (attempt is None or attempt.counts.succeeded or self.ending == "completed"):
             state.tree.idle_attempts = 0
         elif is_told and attempt:
-            state.tree.idle_attempts += attempt.can_act
+            state.tree.idle_attempts += attempt.counts.can_act
         if attempt:
             attempt.ending, attempt.end_reason = self.ending, self.reason
 

@@ -98,7 +98,7 @@ class State:
             self._pause(max(event.at - self.clock.last_at, 0.0))
         self.task, self.clock.last_at, self.last_seq = event.task, event.at, event.seq
         if attempt := self.nodes.get(event.path):
-            attempt.last_at = event.at
+            attempt.counts.last_at = event.at
         event.body.apply(self, event)
         for follow in FOLLOWERS.get(type(event.body), ()):
             follow(self, event.body, event)

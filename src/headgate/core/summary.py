@@ -195,7 +195,7 @@ def _says_unchanged(headline: str) -> bool:
 
 def _say_source(state: State, headline: str) -> str:
     said = _last_said(state)
-    if said is None or said.done:
+    if said is None or said.counts.done:
         return "The model says"
     refusal = said.refusal or "stage_done was not called"
     if refusal in headline:

@@ -53,11 +53,11 @@ class TreeState:
         if before and entered.reason == "retry":
             # The conversation goes on, so what was read and called in it still counts.
             last = before[-1]
-            entered.tries, entered.plan_written = last.tries + 1, last.plan_written
+            entered.counts.attempts, entered.plan_written = last.counts.attempts + 1, last.plan_written
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             entered.files_changed = dict(last.files_changed)
         else:
-            self.began_at[place] = entered.started_at
+            self.began_at[place] = entered.counts.started_at
         self._reopen(path, entered.stage)
         self.nodes[path] = entered
         before.append(entered)
@@ -66,8 +66,8 @@ class TreeState:
     def pause(self, seconds: float) -> None:
         """Notes that nobody worked on the task for so long."""
         for attempt in self.open_attempts():
-            attempt.started_at += seconds
-            attempt.unanswered.since += seconds
+            attempt.counts.started_at += seconds
+            attempt.counts.unanswered.since += seconds
         for place in self.began_at:
             self.began_at[place] += seconds
 

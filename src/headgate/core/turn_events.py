@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from headgate.core.attempt import UNUSABLE
+from headgate.core.counts import Fault
 from headgate.core.event import Body, Line, Moment, Slice
 from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.settings import Data, ModelSettings
@@ -67,7 +68,7 @@ class MessageAdded(Body):
             fault = self.slug.removeprefix("correct_")
             state[Calls].corrections[fault] += 1
             if attempt := state.nodes.get(now.path):
-                attempt.faults[fault] += 1
+                attempt.counts.faults[Fault(fault)] += 1
         elif self.slug.startswith("nudge_"):
             state[Calls].corrections[self.slug.replace("nudge_", "loop_")] += 1
 
@@ -130,13 +131,15 @@ class ReplyFailed(Spending):
             case "overflow":
                 attempt.take_overflow()
             case "unavailable" | "refused":
-                attempt.unanswered.take(self.detail, self.server, now.at, refused=self.error == "refused")
+                attempt.counts.unanswered.take(
+                    self.detail, self.server, now.at, refused=self.error == "refused"
+                )
 
     def line(self, state: State, now: Moment) -> Line | None:
         attempt = state.nodes.get(now.path)
         if self.error == "refused":
             return None  # the task ends with it, and its summary says it
-        if self.error == "unavailable" and attempt and not attempt.unanswered.is_news:
+        if self.error == "unavailable" and attempt and not attempt.counts.unanswered.is_news:
             return None
         return Line(f"Model: {self.detail}", "note")
 

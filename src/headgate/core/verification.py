@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from headgate.core.check_events import CheckFinished
+from headgate.core.counts import Fail, Pass
 from headgate.core.event import Body, Line, Moment, Slice, follows
 from headgate.core.failures import Failure, FailureReport, WorkSinceFailure
-from headgate.core.rules import Fail, Pass
 from headgate.core.settings import Data
 from headgate.core.state import State
 from headgate.core.task_events import Mishaps
@@ -281,7 +281,7 @@ class VerifyFinished(Body):
         state[VerifyRuns].end(self)
         attempt = state.nodes.get(now.path)
         if attempt and not self.asked and not self.rewritten:
-            attempt.verdict = Pass() if self.passed else Fail("verify_failed", self.reason)
+            attempt.counts.verdict = Pass() if self.passed else Fail("verify_failed", self.reason)
 
     def line(self, state: State, now: Moment) -> Line | None:
         failures = state[VerifyRuns].failures

@@ -137,7 +137,7 @@ class Activity:
             what = f"{_BY_ITSELF[stage.kind]}{self._elapsed()}" if self._doing == "idle" else self._what()
             return f"{stage.title}: {what}"
         # A tool belongs to the turn whose reply called it; a reply that is awaited is the next turn's.
-        turn = stage.turns + (self._doing != "tool")
+        turn = stage.counts.turns + (self._doing != "tool")
         turn = min(max(turn, 1), stage.turns_allowed)
         return f"{stage.title} turn {turn}/{stage.turns_allowed}: {self._what()}"
 

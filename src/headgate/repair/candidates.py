@@ -62,7 +62,7 @@ async def take_candidate(run: StageRun) -> None:
     job, candidates = run.job, Candidates.model_validate(run.stage.settings)
     memory = memory_of(job)
     run.turn += 1
-    question = pose(job, run.stage, run.state.turns)
+    question = pose(job, run.stage, run.state.counts.turns)
     system, text = (job.place.redact(clean_text(part)) for part in (question.system, question.text))
     if text != memory.said:
         run.record(MessageAdded(role="user", slug="question"), text)
@@ -193,7 +193,7 @@ async def _settle(run: StageRun, cut_off: bool) -> None:
     if begun and settle(run, begun):
         pass
     elif answer is not None and memory.evidence is not None and not is_outrun(run):
-        question = pose(job, run.stage, run.state.turns - 1)
+        question = pose(job, run.stage, run.state.counts.turns - 1)
         await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))
     await job.log.commit()
     if begun and open_write(job, run.path):  # it does not pass any more, or is not needed

@@ -46,7 +46,7 @@ def is_late(run: StageRun, waited: float = 0.0) -> bool:
     `waited`: the seconds that the stage had to wait for others.
     """
     job, most, left = run.job, run.stage.budget.seconds, run.job.seconds_left()
-    if most is not None and job.clock.now() - run.state.started_at - waited >= most:
+    if most is not None and job.clock.now() - run.state.counts.started_at - waited >= most:
         return True
     return job.people.stopping() or (left is not None and left <= 0)
 
@@ -63,7 +63,7 @@ def is_outrun(run: StageRun) -> bool:
         if node.path != run.path and node.kind in _KINDS and split_path(node.path).parent == parent
     ]
     return any(
-        other.done or ((begun := open_write(run.job, other.path)) and _is_made(run.job, begun))
+        other.counts.done or ((begun := open_write(run.job, other.path)) and _is_made(run.job, begun))
         for other in others
     )
 

@@ -155,9 +155,9 @@ class Mutate(Kind):
         if begun and not settle(run, begun, "mutation", "as recorded before an interruption"):
             drop(run, begun)  # it is found again
         await run.job.log.commit()
-        if not run.state.done and (missed := await _find(run)):
+        if not run.state.counts.done and (missed := await _find(run)):
             return StageEnd(missed)
-        return StageEnd(Decision("advance", "done"), run.state.done or Note())
+        return StageEnd(Decision("advance", "done"), run.state.counts.done or Note())
 
     def adapt(self, job: Job, stage: Stage) -> Stage | None:
         """None where nothing could be confirmed, or a trial takes too long."""

@@ -61,7 +61,7 @@ def reopen_attempt(job: Job, stage: Stage, place: str) -> StageRun | None:
     if latest is None or latest.ending is not None:
         return None
     interrupted = job.memory.interrupted.pop(latest.path, Interrupted())
-    return StageRun(job, stage, latest.path, interrupted.entrance, interrupted, turn=latest.turns)
+    return StageRun(job, stage, latest.path, interrupted.entrance, interrupted, turn=latest.counts.turns)
 
 
 def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> StageRun:
@@ -115,11 +115,11 @@ async def wait_for_retry(job: Job, stage: Stage, place: str) -> Entrance | None:
 async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
     """Waits. The wait is in the log: after a crash, what is left of it follows."""
     latest, due = job.state.tree.places[place][-1], job.state.tree.retry_at.get(place)
-    seconds = retry_seconds(latest.tries, stage.budget)
+    seconds = retry_seconds(latest.counts.attempts, stage.budget)
     if not seconds:
         return
     if due is None:
-        detail = f"attempted again in {seconds:g} s ({latest.tries} of {stage.budget.retries})"
+        detail = f"attempted again in {seconds:g} s ({latest.counts.attempts} of {stage.budget.retries})"
         body = DecisionMade(action="wait", reason="retry_backoff", detail=detail, seconds=seconds)
         job.log.record(latest.path, 0, body)
         await job.log.commit()

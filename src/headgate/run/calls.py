@@ -312,7 +312,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
         raise UnknownTool(f'There is no tool "{name[:80]}".{hint} Tools here: {here}.')
     if tool.spec in run.scope.open:
         return tool
-    if run.state.final_granted:
+    if run.state.counts.granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
     known = [*run.job.conversations, *_other_steps(run)]
     having = [stage for stage in known if stage.tools.admits(tool.spec)]

@@ -131,7 +131,7 @@ async def _compact(job: Job, compaction: Compaction, transcript: Transcript, pla
         chars_after=size_of([Message("user", text)]),
         **(writer.told() if writer else {}),
     )
-    job.log.record(span.path, entered.turns, body, text)
+    job.log.record(span.path, entered.counts.turns, body, text)
     take_summary(job, span.path, body, text)
     return body
 

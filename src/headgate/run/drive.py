@@ -60,7 +60,7 @@ async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
 
 async def _finish(run: StageRun, tasks: Tasks) -> None:
     """Ends the driver, unless it is to give an output of its own: then the model is asked for it."""
-    if run.state.done is not None or run.state.final_granted:
+    if run.state.counts.done is not None or run.state.counts.granted:
         return
     ended = tasks.endings()
     done = [name for name, how in ended.items() if how in ("completed", "exhausted")]

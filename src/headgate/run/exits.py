@@ -186,7 +186,7 @@ async def leave_stage(run: StageRun, said: Note) -> Note:
     clean = Note.model_validate(clean_value(run, said.model_dump()))
     note = bound_note(clean)
     missing = await try_exit(run, note, answer=clean.summary)
-    if missing and run.state.final_granted:
+    if missing and run.state.counts.granted:
         keep_conclusion(run, note)
     if missing:
         raise NotDone(fill("not_done", stage=run.stage.id, reason=missing))

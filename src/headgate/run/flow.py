@@ -100,7 +100,7 @@ async def _cut_short(job: Job) -> Decision:
     for entered in reversed(open_attempts):
         note = entered.note or Note(summary="It was cut off when the task's time was up.")
         body = StageEnded(stage=entered.stage, ending="failed", reason="limit_seconds", note=note)
-        job.log.record(entered.path, entered.turns, body)
+        job.log.record(entered.path, entered.counts.turns, body)
     await job.log.commit()
     return Decision("stuck", "limit_seconds", UNVERIFIED if job.state[VerifyRuns].is_running else "")
 

@@ -81,7 +81,7 @@ class Verify(Judge):
 
         What a planner has carried out is only a part of the work: all of it is proposed together, later.
         """
-        job, verdict = run.job, run.state.verdict if run.interrupted else None
+        job, verdict = run.job, run.state.counts.verdict if run.interrupted else None
         if job.place.proposing and run.stage.execution:
             return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
         if job.place.proposing:
@@ -183,7 +183,11 @@ class Review(Judge):
         """Takes every look that is due; ends at the first finding that the model has not been told of."""
         job, checks = run.job, _checks(run.job, run.stage)
         await job.log.commit()  # checks may look at the attempt
-        if run.interrupted and isinstance(run.state.verdict, Fail) and (told := _returned(job, checks)):
+        if (
+            run.interrupted
+            and isinstance(run.state.counts.verdict, Fail)
+            and (told := _returned(job, checks))
+        ):
             return _send(told)
         for check in checks:
             facts = AttemptFacts(run, check.name)

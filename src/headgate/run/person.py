@@ -7,6 +7,7 @@ from headgate.core import (
     Action,
     Person,
     PersonSpoke,
+    TurnRecord,
     clean_text,
     decide,
     render_lines,
@@ -40,12 +41,13 @@ def _reads_on(run: StageRun) -> bool:
 
     Its budget holds: a stage that is done with its last turn stays done.
     """
-    tally = replace(run.tally(), status="", standalone_status=0, bad_replies=0, failed_turns=0)
-    if not tally.done:
-        return decide(tally, run.stage.budget).action in _TAKES_TURN
-    open_again = replace(tally, done=False, verdict=None)
-    is_open = run.is_conversation and not tally.granted
-    return is_open and decide(open_again, run.stage.budget).action == "continue"
+    counts, around = run.state.counts, run.around()
+    anew = replace(counts, turn=TurnRecord(usable=True, succeeded=True), standalone_before=0)
+    if not counts.done:
+        return decide(anew, around, run.stage.budget).action in _TAKES_TURN
+    anew.done = anew.verdict = None
+    is_open = run.is_conversation and not counts.granted
+    return is_open and decide(anew, around, run.stage.budget).action == "continue"
 
 
 def deliver_user_messages(run: StageRun) -> None:
@@ -60,6 +62,6 @@ def deliver_user_messages(run: StageRun) -> None:
         "person",
         when="The user says" if is_new else "The user said while you worked",
         lines=render_lines([said[number] for number in missing], said_room(run.job, run.stage)),
-        rest=f" This is still the last turn: you can only call {tools}." if run.state.final_granted else "",
+        rest=f" This is still the last turn: you can only call {tools}." if run.state.counts.granted else "",
     )
     tell(run, "person", text, tuple(missing))

@@ -187,7 +187,7 @@ def messages_to_send(
 
     A final turn and a new plan have instructions of their own, which no hint may contradict.
     """
-    if run.state.final_granted or run.entrance.reason == "replan":
+    if run.state.counts.granted or run.entrance.reason == "replan":
         return view
     return with_hint(view, control, current_phase(control, state), place)
 

@@ -162,7 +162,7 @@ class Planning:
             round=job.state.tree.rounds[join_path(self.place, execution.id)],
             completed=progress.is_complete,
             changed=await _has_changed(job),
-            acts=any(attempt.may_change and not attempt.escalated for attempt in attempts),
+            acts=any(attempt.may_change and not attempt.counts.escalated for attempt in attempts),
             reason="" if progress.is_complete else progress.failing,
         )
         self.run.record(ended)

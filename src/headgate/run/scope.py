@@ -91,7 +91,7 @@ class Scope:
     @property
     def open(self) -> Specs:
         """What the model may call now."""
-        return self.final if self._run.state.final_granted else self.every
+        return self.final if self._run.state.counts.granted else self.every
 
     @property
     def sent(self) -> Specs:
@@ -115,7 +115,7 @@ class Scope:
 
     def _too_early(self) -> Iterator[str]:
         """It has just said that it is done, and is not; in a final turn there is nothing else to say."""
-        if self._run.state.verdict is not None and not self._run.state.final_granted:
+        if self._run.state.counts.verdict is not None and not self._run.state.counts.granted:
             yield self.done.name
 
     def _out_of_turn(self) -> Iterator[str]:

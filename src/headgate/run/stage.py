@@ -1,13 +1,14 @@
 """One attempt at a stage, and what a kind of stage is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from headgate.config import prompt
 from headgate.core import (
     DONE_TOOL,
+    Around,
     Body,
     Data,
     Decision,
@@ -19,7 +20,6 @@ from headgate.core import (
     Stage,
     StageEnded,
     StageState,
-    Tally,
     VerifyRuns,
     is_lost,
     place_of,
@@ -110,17 +110,16 @@ class StageRun:
     def state(self) -> StageState:
         return self.job.state.nodes[self.path]
 
-    def tally(self) -> Tally:
-        """What has been counted, held against what depends on the stage and the task."""
+    def around(self) -> Around:
+        """What a decision about it depends on, besides what was counted in it."""
         lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
         task = self.job.state
-        return replace(
-            self.state.tally(),
+        return Around(
             seconds_left=self.seconds_left(),
             model_wait=self._model_wait,
             lost=lost,
             over=self.job.over,
-            turns=self.state.turns + self._turns_inside,
+            turns_inside=self._turns_inside,
             concludes=self.is_conversation,
             idle_attempts=task.tree.idle_attempts,
             fixing=bool(task[VerifyRuns].failures or task[DiffFindings]),
@@ -129,7 +128,7 @@ class StageRun:
     @property
     def _model_wait(self) -> float:
         """How long the model's server is waited for: a server that has never answered may not exist."""
-        server, model = self.state.unanswered.server, self.job.models.settings[self.stage.model].model
+        server, model = self.state.counts.unanswered.server, self.job.models.settings[self.stage.model].model
         is_known = server == "loading" or model in self.job.state.accounts.models
         return self.job.pinned.limits.model_wait if server and is_known else 0.0
 
@@ -169,7 +168,9 @@ class StageRun:
         if not self.stage.stages:
             return 0
         inside = f"{place_of(self.path)}/"
-        return sum(node.turns for path, node in self.job.state.nodes.items() if path.startswith(inside))
+        return sum(
+            node.counts.turns for path, node in self.job.state.nodes.items() if path.startswith(inside)
+        )
 
     @cached_property
     def scope(self) -> Scope:

@@ -81,12 +81,12 @@ async def take_turns(run: StageRun, take: Take) -> StageEnd:
 
 async def take_step(run: StageRun, take: Take) -> StageEnd | None:
     """Decides, and takes a turn if that is decided; returns how the attempt ends, None if it goes on."""
-    if run.job.people.stopping() and not run.state.stopped:
+    if run.job.people.stopping() and not run.state.counts.stopped:
         run.record(StopAsked())
         await run.job.log.commit()
     if run.job.people.lines():
         await record_user_messages(run)
-    decision = decide(run.tally(), run.stage.budget)
+    decision = decide(run.state.counts, run.around(), run.stage.budget)
     if decision.action == "advance":
         decision = await judge_exhausted(run, decision)
     match decision.action:
@@ -236,20 +236,20 @@ def _repeats_task(run: StageRun) -> bool:
 def _assignment(run: StageRun) -> str:
     """What the model was last asked to do: said again when that has been cut from view."""
     entered = run.job.state.nodes.get(run.path)  # None while the stage is being entered
-    if entered and entered.final_granted:
+    if entered and entered.counts.granted:
         return _ask_to_conclude(run, entered.final_reason)
     return f"{stage_message(run.stage)}\n\n{run.entrance.message}".strip()
 
 
 async def _wait(run: StageRun, decision: Decision) -> None:
-    tally, budget = run.tally(), run.stage.budget
-    seconds = wait_seconds(tally, budget, run.retry_after)
+    counts, around, budget = run.state.counts, run.around(), run.stage.budget
+    seconds = wait_seconds(counts, around, budget, run.retry_after)
     for left in (run.seconds_left(), run.job.seconds_left()):
         seconds = seconds if left is None else min(seconds, max(left, 0.0))
-    detail = f"asking again in {seconds:g} s ({tally.unavailable} of {budget.waits})"
+    detail = f"asking again in {seconds:g} s ({counts.unanswered.count} of {budget.waits})"
     if decision.reason == "model_away":
-        most = say_duration(tally.model_wait)
-        is_at = "is loading the model" if run.state.unanswered.server == "loading" else "is away"
+        most = say_duration(around.model_wait)
+        is_at = "is loading the model" if run.state.counts.unanswered.server == "loading" else "is away"
         detail = f"the model server {is_at}: waiting up to {most}, asking every {AWAY_SECONDS:g} s"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()

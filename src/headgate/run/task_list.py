@@ -157,7 +157,7 @@ class Tasks:
         if child is None:
             return self._say_ended()
         why = cut_text(reason.strip(), REASON_CHARS) or "the model gave it up"
-        decision = decide_given_up(child.state.tries, child.stage.budget, why)
+        decision = decide_given_up(child.state.counts.attempts, child.stage.budget, why)
         await self._end(child, StageEnd(decision, Note(summary=why, accepted=False)))
         return self._say_ended()
 
@@ -211,7 +211,7 @@ class Tasks:
     def _within_budget(self, stage: Stage) -> Stage:
         """The task with no more turns than its driver has left: budgets include what is inside."""
         assert self.driver is not None
-        left = max(self.driver.stage.budget.turns - self.driver.tally().turns, 1)
+        left = max(self.driver.stage.budget.turns - self.driver.around().turns(self.driver.state.counts), 1)
         if stage.is_group or stage.budget.turns <= left:
             return stage
         return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": left})})

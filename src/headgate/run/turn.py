@@ -11,6 +11,7 @@ from headgate.core import (
     DecisionMade,
     Delta,
     DiagnosisGiven,
+    Fault,
     Image,
     ImageAdded,
     Message,
@@ -76,7 +77,7 @@ async def take_turn(run: StageRun) -> None:
 async def _nudge(run: StageRun) -> None:
     """Tells the model, once for each kind, that it goes in circles."""
     due = due_nudge(run.state.memory, run.stage.budget, run.state.can_write)
-    if due is None or due[0] in run.state.nudged or run.state.final_granted or run.state.done:
+    if due is None or due[0] in run.state.nudged or run.state.counts.granted or run.state.counts.done:
         return
     kind, count = due
     name = run.state.memory.names.get(run.state.memory.latest, "The call")
@@ -95,7 +96,7 @@ async def finish_turn(run: StageRun, cut_off: bool) -> None:
             last = message
             break
         answered.add(message.call_id)
-    if last is None or last.role != "assistant" or run.state.verdict is not None:
+    if last is None or last.role != "assistant" or run.state.counts.verdict is not None:
         return
     open_calls = tuple(call for call in last.calls if call.id not in answered)
     if open_calls or not last.calls:
@@ -142,7 +143,7 @@ async def _try_rules(run: StageRun) -> None:
     """A stage that needs no signal ends as soon as its checks hold."""
     if run.stage.advance == "rules":
         await run.job.log.commit()
-        if run.state.done is None and run.state.ending is None:
+        if run.state.counts.done is None and run.state.ending is None:
             await try_exit(run, _note_of_rules(run), implied=True, quiet=True)
 
 
@@ -252,21 +253,23 @@ def _encodable(message: Message) -> Message:
 async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     """A reply without calls: the end of the stage where that is allowed and true, otherwise a correction."""
     await run.job.log.commit()
-    if run.state.final_granted and not run.stage.allow_missing_done:
+    if run.state.counts.granted and not run.stage.allow_missing_done:
         if message.content.strip():
             keep_conclusion(run, _note_of(run, message))
-        if run.state.final_turns == 1:
+        if run.state.counts.final_turns == 1:
             tell(run, "correct_final", fill("final_again", call=run.scope.final_call))
         return
     if cut_off:
         tell(run, "correct_cut_off", fill("cut_off"))
         return
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
-    meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
+    meant = (
+        bool(run.state.calls) or run.state.counts.faults[Fault("text_only")] > 0 or run.state.counts.granted
+    )
     if run.stage.allow_missing_done and message.content.strip() and meant:
         note, answer = _note_of(run, message), run.job.place.redact(message.content.strip())
         missing = await try_exit(run, note, answer=answer, implied=True)
-        if missing and run.state.final_granted:
+        if missing and run.state.counts.granted:
             keep_conclusion(run, note)
         elif missing:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
