@@ -102,7 +102,8 @@ def test_what_a_server_could_not_do_is_a_warning() -> None:
     ],
 )
 def test_runs_are_counted_and_the_last_log_is_named(runs: list[str], line: str) -> None:
-    state = State(slices={VerifyRuns: VerifyRuns(run_ids=runs, ended=set(runs))})
+    state = State()
+    state[VerifyRuns].run_ids, state[VerifyRuns].ended = runs, set(runs)
     assert write_summary(state, "STUCK", "unfinished", "", ()).splitlines()[-1] == line
 
 

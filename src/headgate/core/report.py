@@ -210,7 +210,7 @@ UNTOLD = (
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events: what the state knows, and each of its slices."""
     fields = _own_fields(state)
-    for part in state.all_slices:
+    for part in state.slices.values():
         fields |= part.report(state)
     if state.status == "CANCELLED":
         fields |= {name: type(fields[name])() for name in UNTOLD}

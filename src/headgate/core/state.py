@@ -4,7 +4,7 @@
 `event`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,20 +77,12 @@ class State:
     first_hashes: dict[str, str | None] = field(default_factory=dict)
     """What each file that tools wrote was before the first write; None for a file that was not there."""
     ended: "TaskEnded | None" = None
-    slices: dict[type[Slice], Slice] = field(default_factory=dict)
-    """What features know, by their class."""
+    slices: dict[type[Slice], Slice] = field(default_factory=lambda: {kind: kind() for _, _, kind in SLICES})
+    """What each feature knows, by its class, in order."""
 
     def __getitem__(self, kind: type[_S]) -> _S:
         """What a feature knows."""
-        found = self.slices.get(kind)
-        if found is None:
-            found = self.slices[kind] = kind()
-        return found  # type: ignore[return-value]
-
-    @property
-    def all_slices(self) -> Iterator[Slice]:
-        """What each feature knows, in order."""
-        return (self[kind] for _, _, kind in SLICES)
+        return self.slices[kind]  # type: ignore[return-value]
 
     def apply(self, event: Event) -> None:
         """Takes the next event in."""

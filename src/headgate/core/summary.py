@@ -76,7 +76,7 @@ def write_summary(
             )
     if ending not in ("SUCCESS", "PROPOSED"):
         lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
-    lines += (line for part in state.all_slices for line in part.came_of(state))
+    lines += (line for part in state.slices.values() for line in part.came_of(state))
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     elif files:
@@ -91,7 +91,7 @@ def write_summary(
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     if shared:
         lines.append(f"{SHARED}: {', '.join(shared)}.")
-    lines += (line for part in state.all_slices for line in part.left_over(state))
+    lines += (line for part in state.slices.values() for line in part.left_over(state))
     lines += [say_unread(unread)] if unread else []
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)
@@ -144,7 +144,7 @@ def _fails_as_before(state: State) -> bool:
 
 def all_warnings(state: State) -> tuple[str, ...]:
     """What people should know of: boundaries that protected nothing, what the model left as it was, ..."""
-    return tuple(warning for part in state.all_slices for warning in part.warnings(state))
+    return tuple(warning for part in state.slices.values() for warning in part.warnings(state))
 
 
 def _list_runs(run_ids: Sequence[str]) -> list[str]:
