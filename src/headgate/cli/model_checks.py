@@ -13,10 +13,11 @@ from headgate import models
 from headgate.cli.model_choice import addresses_to_ask, describe_server
 from headgate.cli.setup_checks import DoctorFinding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, same_server, show_address
-from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
+from headgate.core import Delta, ModelSettings, Reply, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models import UNPARSED, arguments_as_object, find_endpoint, find_profile, is_hosted
+from headgate.models import find_endpoint, find_profile, is_hosted
 from headgate.models.network import (
+    PROBE_TOOL,
     USUAL_ADDRESSES,
     KeyRefused,
     ModelUnknown,
@@ -29,12 +30,13 @@ from headgate.models.network import (
     find_server_facts,
     find_servers,
     identify_server,
+    judge_calls,
     list_models,
     open_wire,
+    question_with_tool,
     rank_models,
     with_num_ctx,
 )
-from headgate.patterns import regex
 
 CHECK = "tool transport"
 _IGNORED = "this server does not enforce a schema"
@@ -136,19 +138,6 @@ async def list_servers(environ: Mapping[str, str]) -> list[DoctorFinding]:
 
 Say = Callable[[str], None]
 
-MAX_TOKENS = 1024
-"""A model that reasons needs some of them before it calls."""
-TOOL = ToolSpec(
-    "report_ready",
-    "Report that you are ready.",
-    {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
-    "control",
-)
-_QUESTION = f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else."
-_LOOKS_LIKE_A_CALL = regex(
-    r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<｜tool|<\|channel\|>commentary"
-    rf'|\{{\s*"(?:name|function|tool)"\s*:|"{TOOL.name}"'
-)
 _SWITCH_ON = (
     "Turn on tool calling in the server. llama.cpp: start llama-server with --jinja. "
     "vLLM: start it with --enable-auto-tool-choice --tool-call-parser NAME. "
@@ -265,8 +254,7 @@ async def _check_reply(
     name = settings.model.partition("/")[2]
     listed = offered is None or name in offered or f"{name}:latest" in offered
     pieces: list[Delta] = []
-    limit = min(MAX_TOKENS, settings.max_tokens or MAX_TOKENS)
-    question = Request([Message("user", _QUESTION)], (TOOL,), max_tokens=limit)
+    question = question_with_tool(settings.max_tokens)
     say(f"Asking the model, waiting at most {total:g} s ...")
     try:
         async with asyncio.timeout(total), open_wire(settings) as model:
@@ -300,7 +288,7 @@ async def _check_reply(
             "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
         )
     transport = await check_transport(settings, reply, fresh, total)
-    yield relax_finding(judge_tool_call(reply), transport)
+    yield relax_finding(judge_tool_call(reply, settings.model), transport)
     if transport:
         yield transport
     for finding in (judge_speed(reply), await check_window(settings)):
@@ -308,25 +296,23 @@ async def _check_reply(
             yield finding
 
 
-def judge_tool_call(reply: Reply) -> DoctorFinding:
+def judge_tool_call(reply: Reply, model: str) -> DoctorFinding:
     """What a reply to the question says about the model and its server."""
     message = reply.message
-    if any(
-        call.name == TOOL.name and UNPARSED not in arguments_as_object(call.arguments)
-        for call in message.calls
-    ):
+    native = judge_calls(reply, find_profile(model.partition("/")[2]))
+    if native == "calls" and any(call.name == PROBE_TOOL.name for call in message.calls):
         return DoctorFinding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:
-        call = message.calls[0]
+        called = message.calls[0].name[:60]
         detail = (
-            f'the model did not call {TOOL.name} as asked: it called "{call.name[:60]}" with other arguments'
+            f'the model did not call {PROBE_TOOL.name} as asked: it called "{called}" with other arguments'
         )
         return DoctorFinding("tool calls", "warn", detail, "It may work badly: choose another model.")
-    if _LOOKS_LIKE_A_CALL.search(message.content):
+    if native == "text":
         detail = "the server does not turn the model's calls into tool calls: they arrived as text"
         return environment_fault("tool calls", detail, _SWITCH_ON)
-    if reply.finish == "length":
-        detail = f"the model had not called the tool after {MAX_TOKENS} tokens"
+    if native == "unknown":
+        detail = f"the model had not called the tool after {question_with_tool().max_tokens} tokens"
     elif message.content.strip():
         detail = "the model answered in words instead of calling the tool"
     else:

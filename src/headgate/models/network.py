@@ -14,7 +14,8 @@ from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
 from headgate.models.schema_transport import SchemaModel
-from headgate.models.server_facts import ServerFacts, ServerInquiry
+from headgate.models.server_facts import TOOL as PROBE_TOOL
+from headgate.models.server_facts import ServerFacts, ServerInquiry, judge_calls, question_with_tool
 from headgate.models.servers import (
     USUAL_ADDRESSES,
     CutPromptDetector,

@@ -106,7 +106,7 @@ TOOL = ToolSpec(
     "control",
 )
 QUESTION = Message("user", f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else.")
-MAX_TOKENS = 512
+MAX_TOKENS = 1024
 """A model that reasons needs some of them before it calls."""
 SECONDS = 120.0
 """For all of it: a local server may have to load the model first."""
@@ -118,6 +118,22 @@ _SHAPE = {
     "required": ["state"],
     "additionalProperties": False,
 }
+
+
+def question_with_tool(most: int | None = None) -> Request:
+    """What shows whether a model calls tools, and how."""
+    return Request([QUESTION], (TOOL,), max_tokens=min(MAX_TOKENS, most or MAX_TOKENS))
+
+
+def judge_calls(reply: Reply, profile: Profile) -> Native:
+    """What a reply to that question says about the model and its server."""
+    # A call of something else is of no use, but the server's way of calling works.
+    if any(UNPARSED not in arguments_as_object(call.arguments) for call in reply.message.calls):
+        return "calls"
+    if read_text(reply, (TOOL,), profile).calls:
+        return "text"
+    # Cut off while it was thinking: that says nothing.
+    return "unknown" if reply.finish == "length" else "none"
 
 
 @dataclass
@@ -136,7 +152,7 @@ class Probe:
             answer = first if first is not None else await self._offer_tool()
             if isinstance(answer, Reply):
                 reply = answer
-                found = found.model_copy(update={"native": self._judge(reply)})
+                found = found.model_copy(update={"native": judge_calls(reply, self.profile)})
             else:
                 found = found.model_copy(update={"native": "refused"})
             if found.native in ("calls", "text", "unknown"):
@@ -151,18 +167,9 @@ class Probe:
 
     async def _offer_tool(self) -> Reply | ToolsUnsupported:
         try:
-            return await self.model.reply(Request([QUESTION], (TOOL,), max_tokens=MAX_TOKENS))
+            return await self.model.reply(question_with_tool())
         except ToolsUnsupported as error:
             return error
-
-    def _judge(self, reply: Reply) -> Native:
-        # A call of something else is of no use, but the server's way of calling works.
-        if any(UNPARSED not in arguments_as_object(call.arguments) for call in reply.message.calls):
-            return "calls"
-        if read_text(reply, (TOOL,), self.profile).calls:
-            return "text"
-        # Cut off while it was thinking: that says nothing.
-        return "unknown" if reply.finish == "length" else "none"
 
     async def _constrains(self) -> bool:
         """Whether a reply has a form that no model would choose by itself."""
