@@ -33,58 +33,99 @@ class PlantedFile(HeadgateError, OSError):
         super().__init__(f"{path} is {what}, which Headgate never creates there: remove it.")
 
 
-def open_own(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, folders: int = 1) -> int:
-    """A descriptor of one of Headgate's own files. PlantedFile if it is not a regular file.
+class OwnFolder:
+    """A folder of Headgate's own. In it no link is followed, and only regular files are opened.
 
-    The last `folders` folders of the path are Headgate's own: none of them may be a link.
+    Every call opens it anew, because a command may have deleted it since.
     """
-    with open_own_folder(path.parent, folders) as directory:
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def enter(self, folder: Path, create: int | None = None) -> Iterator[int]:
+        """The descriptor of this folder or one in it. With the mode `create`, missing ones are made."""
+        here = self.path.parent
+        directory = os.open(here, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # It is emptied only after it is known to be a regular file.
-            descriptor = os.open(path.name, (flags & ~os.O_TRUNC) | _SAFE, mode, dir_fd=directory)
-        except OSError as error:
-            raise _explain(error, path) from error
-    try:
-        _check(os.fstat(descriptor), path, writes=flags & (os.O_WRONLY | os.O_RDWR) != 0)
-        if flags & os.O_TRUNC:
-            os.ftruncate(descriptor, 0)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+            for part in folder.relative_to(here).parts:
+                here = here / part
+                if create is not None:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, create, dir_fd=directory)
+                try:
+                    inner = os.open(part, _FOLDER, dir_fd=directory)
+                except OSError as error:
+                    raise _explain(error, here) from error
+                os.close(directory)
+                directory = inner
+            yield directory
+        finally:
+            os.close(directory)
+
+    def open(self, path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+        """The descriptor of a file in it. PlantedFile if it is not a regular file."""
+        with self.enter(path.parent) as directory:
+            try:
+                # It is emptied only after it is known to be a regular file.
+                descriptor = os.open(path.name, (flags & ~os.O_TRUNC) | _SAFE, mode, dir_fd=directory)
+            except OSError as error:
+                raise _explain(error, path) from error
+        try:
+            _check(os.fstat(descriptor), path, writes=flags & (os.O_WRONLY | os.O_RDWR) != 0)
+            if flags & os.O_TRUNC:
+                os.ftruncate(descriptor, 0)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def read(self, path: Path, most: int = -1) -> bytes:
+        """What a file holds, up to `most` bytes."""
+        with os.fdopen(self.open(path), "rb") as file:
+            return file.read(most)
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Replaces what a file holds."""
+        with os.fdopen(self.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(data)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """The same, so that whoever reads the file sees all of the old text or all of the new one."""
+        new = path.with_name(f".{path.name}.new")
+        self.write(new, data)
+        with self.enter(path.parent) as directory:
+            os.rename(new.name, path.name, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def make(self, folder: Path, mode: int = 0o777) -> None:
+        """Makes a folder and those above it that are missing. PlantedFile if one is a link or a file."""
+        with self.enter(folder, create=mode):
+            pass
+
+    def remove(self, folder: Path) -> None:
+        """Removes a folder with all that is in it, as far as that is possible."""
+        with suppress(OSError), self.enter(folder.parent) as directory:
+            remove_tree(folder.name, directory)
 
 
-def read_own(path: Path, *, folders: int = 1, most: int = -1) -> bytes:
-    """What one of Headgate's own files holds, up to `most` bytes."""
-    with os.fdopen(open_own(path, folders=folders), "rb") as file:
-        return file.read(most)
+def open_own(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """The descriptor of a file in a folder of Headgate's own; see `OwnFolder`."""
+    return OwnFolder(path.parent).open(path, flags, mode)
 
 
-def write_own(path: Path, data: bytes, *, folders: int = 1) -> None:
-    """Replaces what one of Headgate's own files holds."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(open_own(path, flags, folders=folders), "wb") as file:
-        file.write(data)
+def read_own(path: Path, most: int = -1) -> bytes:
+    """What a file in a folder of Headgate's own holds."""
+    return OwnFolder(path.parent).read(path, most)
 
 
-def replace_own(path: Path, data: bytes) -> None:
-    """The same, so that whoever reads the file sees all of the old text or all of the new one."""
-    new = path.with_name(f".{path.name}.new")
-    write_own(new, data)
-    with open_own_folder(path.parent) as directory:
-        os.rename(new.name, path.name, src_dir_fd=directory, dst_dir_fd=directory)
-
-
-def make_own_folder(path: Path, *, folders: int = 1, mode: int = 0o777) -> None:
-    """Makes a folder and those above it that are missing. PlantedFile if one of them is a link or a file."""
-    with open_own_folder(path, folders, create=mode):
-        pass
-
-
-def remove_own_folder(path: Path, *, folders: int = 1) -> None:
-    """Removes a folder with all that is in it, as far as that is possible. No link is followed."""
-    with suppress(OSError), open_own_folder(path.parent, folders - 1) as directory:
-        remove_tree(path.name, directory)
+def remove_own_folder(path: Path) -> None:
+    """Removes a folder of Headgate's own, wherever it is, as far as that is possible."""
+    with suppress(OSError):
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            remove_tree(path.name, directory)
+        finally:
+            os.close(directory)
 
 
 @contextmanager
@@ -168,35 +209,6 @@ def lock_within(descriptor: int, kind: int, seconds: float = LOCK_SECONDS) -> bo
             time.sleep(0.005)
         else:
             return True
-
-
-@contextmanager
-def open_own_folder(path: Path, folders: int = 1, create: int | None = None) -> Iterator[int]:
-    """A folder's descriptor. The last `folders` parts of its path are Headgate's own; `create` is the mode of
-    those that are made where they are missing."""
-    above = path.parents[min(folders, len(path.parents)) - 1] if folders else path
-    directory = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in path.relative_to(above).parts:
-            above = above / part
-            if create is not None:
-                _make(part, create, directory)
-            try:
-                inner = os.open(part, _FOLDER, dir_fd=directory)
-            except OSError as error:
-                raise _explain(error, above) from error
-            os.close(directory)
-            directory = inner
-        yield directory
-    finally:
-        os.close(directory)
-
-
-def _make(name: str, mode: int, directory: int) -> None:
-    try:
-        os.mkdir(name, mode, dir_fd=directory)
-    except FileExistsError:
-        return
 
 
 def _check(status: os.stat_result, path: Path, *, writes: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 from headgate.core import MessageAdded, Task
 from headgate.errors import StoreError
 from headgate.log import Draft, Store
-from headgate.regular_files import PlantedFile, make_own_folder, open_own, write_own
+from headgate.regular_files import OwnFolder, PlantedFile, open_own
 
 DRAFT = Draft("explore", 1, 2.0, MessageAdded(role="user", slug="task"))
 PLANTED = {
@@ -110,8 +110,9 @@ def test_no_folder_on_the_way_is_a_link(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "own").symlink_to(outside)
+    own = OwnFolder(tmp_path / "own")
     with pytest.raises(PlantedFile):
-        make_own_folder(tmp_path / "own" / "runs", folders=2)
+        own.make(tmp_path / "own" / "runs")
     with pytest.raises(PlantedFile):
-        write_own(tmp_path / "own" / "file", b"x", folders=1)
+        own.write(tmp_path / "own" / "file", b"x")
     assert not list(outside.iterdir())

@@ -112,7 +112,7 @@ async def test_listener_that_fails_ends_the_command(tmp_path: Path) -> None:
 
 async def test_log_has_everything(tmp_path: Path) -> None:
     log = tmp_path / "step.log"
-    result = await run("seq 1 2000", tmp_path, log=log, max_output=500)
+    result = await run("seq 1 2000", tmp_path, log=log.open("wb"), max_output=500)
     assert log.read_text() == "".join(f"{number}\n" for number in range(1, 2001))
     assert len(result.output) <= 500
     assert result.output.startswith("1\n2\n")
@@ -210,7 +210,7 @@ class TestChildren:
         await run("true", tmp_path)
         before = len(list(Path("/proc/self/fd").iterdir()))
         for command in ("true", "sleep 600 & true", "exit 3"):
-            await run(command, tmp_path, log=tmp_path / "log")
+            await run(command, tmp_path, log=(tmp_path / "log").open("wb"))
         with pytest.raises(CommandUnavailable):
             await run(["no-such-program"], tmp_path)
         await asyncio.sleep(0)

@@ -20,13 +20,12 @@ from headgate.errors import HeadgateError
 from headgate.patterns import regex
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, count_tests, explain_doubtful_success, find_failures, plain_lines
-from headgate.regular_files import make_own_folder, open_own, open_own_folder, read_own, write_own
+from headgate.regular_files import OwnFolder
 from headgate.tree import WriteBatch
 
 MANIFEST = "manifest.json"
 COMBINED = "combined.log"
 TAIL_LINES = 200
-_OWN = 3
 """The folders of `.headgate/runs/RUN`, which a command may have replaced with links."""
 _MAX_OUTPUT = 400_000
 _NOT_FOUND = regex(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
@@ -121,7 +120,7 @@ class Verifier:
         forgiven: list[str] = []
         started = self.now()
         try:
-            make_own_folder(folder, folders=_OWN)
+            _own(folder).make(folder)
             for number, step in enumerate(self.steps, 1):
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
                 of = f" ({number} of {len(self.steps)})" if len(self.steps) > 1 else ""
@@ -157,6 +156,7 @@ class Verifier:
     async def _run_step(self, step: VerifyStep, log: Path) -> tuple[StepRun, str]:
         started = self.now()
         try:
+            output = os.fdopen(_own(log.parent).open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb")
             done = await run_command(
                 step.command,
                 cwd=self.directory,
@@ -164,7 +164,7 @@ class Verifier:
                 timeout=step.timeout,
                 max_output=_MAX_OUTPUT,
                 on_line=self.on_line,
-                log=log,
+                log=output,
                 owner=self.owner,
                 sandbox=self.sandbox,
             )
@@ -251,18 +251,24 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "step"
 
 
+def _own(run: Path) -> OwnFolder:
+    """Headgate's folder, in which `runs/RUN` is."""
+    return OwnFolder(run.parents[1])
+
+
 def _append(combined: Path, step: VerifyStep, log: Path, output: str) -> None:
     """Adds a step's log to that of the run; both are on the disk before the manifest speaks of them.
 
     A command may have deleted the log, as `git clean -fdx` does; one that could not be run has none.
     """
+    own = _own(log.parent)
     if not os.path.lexists(log):
-        make_own_folder(log.parent, folders=_OWN)
-        write_own(log, output.encode("utf-8", "replace"), folders=_OWN)
+        own.make(log.parent)
+        own.write(log, output.encode("utf-8", "replace"))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with os.fdopen(open_own(combined, flags, 0o644, folders=_OWN), "ab") as out:
+    with os.fdopen(own.open(combined, flags, 0o644), "ab") as out:
         out.write(f"$ {step.command}\n".encode())
-        with os.fdopen(open_own(log, folders=_OWN), "rb") as source:
+        with os.fdopen(own.open(log), "rb") as source:
             shutil.copyfileobj(source, out)
             os.fsync(source.fileno())
         out.write(b"\n")
@@ -307,7 +313,7 @@ def _utc(at: float) -> str:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     data = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
-    with open_own_folder(folder, folders=_OWN) as directory, WriteBatch() as batch:
+    with _own(folder).enter(folder) as directory, WriteBatch() as batch:
         batch.write(MANIFEST, directory, MANIFEST, data, mode=0o644, old=None)
         batch.commit()
 
@@ -318,7 +324,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 def unless_cut_short(found: Verification, folder: Path) -> Verification:
     """A run that passed does not count if a known test runner did not get to say so itself."""
     try:
-        manifest = orjson.loads(read_own(folder / MANIFEST, folders=_OWN))
+        manifest = orjson.loads(_own(folder).read(folder / MANIFEST))
         logs = [(step, _read_log(folder / step["log"])) for step in manifest["steps"]]
     except (OSError, ValueError) as error:
         return replace(found, verdict=Broken(f"the logs of {folder.name} cannot be read: {error}"))
@@ -338,5 +344,5 @@ def unless_cut_short(found: Verification, folder: Path) -> Verification:
 
 def _read_log(log: Path) -> str | None:
     """What a step printed; None if it was too much for the log, so that its end is not known."""
-    logged = read_own(log, folders=_OWN, most=MAX_LOG + 1)
+    logged = _own(log.parent).read(log, MAX_LOG + 1)
     return None if len(logged) > MAX_LOG else logged.decode("utf-8", "replace")

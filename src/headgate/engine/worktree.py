@@ -14,7 +14,6 @@ from headgate.config import Config
 from headgate.core import Options, Report, Task, parse_path, without_signs
 from headgate.errors import ConfigError, HeadgateError
 from headgate.log import Folder
-from headgate.regular_files import make_own_folder, remove_own_folder
 from headgate.tree import (
     GitFailed,
     IgnoredPaths,
@@ -76,7 +75,7 @@ def make_worktree(folder: Folder, task: Task, config: Config) -> Worktree:
     repo = folder.repo
     check_head(repo)
     git(repo, "worktree", "prune")
-    make_own_folder(folder.worktrees, folders=2)
+    folder.own.make(folder.worktrees)
     path = folder.worktrees / task.id
     _clear(folder, task.id)
     off = without_filters(repo)
@@ -120,7 +119,7 @@ def remove_worktree(folder: Folder, name: str) -> None:
     """Removes a worktree with all that is in it, and its branch with all that is only there. Blocks."""
     path = folder.worktrees / name
     if run_git(folder.repo, "worktree", "remove", "--force", "--force", str(path)).returncode:
-        remove_own_folder(path, folders=3)
+        folder.own.remove(path)
         git(folder.repo, "worktree", "prune")
     run_git(folder.repo, "branch", "-q", "-D", BRANCHES + name)
 

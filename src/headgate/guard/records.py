@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from headgate.file_stamps import Stamp, is_settled, stamp_of
-from headgate.regular_files import make_own_folder, open_own, read_own
+from headgate.regular_files import OwnFolder
 from headgate.tree import is_too_deep
 
 Kind = Literal["file", "link", "directory", "other"]
 
 _CHUNK = 1 << 20
-_FOLDERS = 5
-"""The folders of `headgate/protected/TASK/PART/PLACE` in git's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,8 @@ class RecordStore:
 
     def __init__(self, folder: Path, limits: CopyLimits = DEFAULT_LIMITS) -> None:
         self.folder = folder
+        # `folder` is `headgate/protected/TASK/PART/PLACE` in git's own folder.
+        self._own = OwnFolder(folder.parents[3])
         self._limits = limits
         self._records = folder / "records.jsonl"
         self._contents = folder / "contents"
@@ -119,9 +119,9 @@ class RecordStore:
 
     def _open_contents(self) -> IO[bytes]:
         if self._out is None:
-            make_own_folder(self.folder, folders=_FOLDERS, mode=0o700)
+            self._own.make(self.folder, mode=0o700)
             flags = os.O_RDWR | os.O_CREAT
-            self._out = os.fdopen(open_own(self._contents, flags, folders=_FOLDERS), "r+b")
+            self._out = os.fdopen(self._own.open(self._contents, flags), "r+b")
         return self._out
 
     def _close_contents(self) -> None:
@@ -155,7 +155,7 @@ class RecordStore:
     def _read(self, start: int, size: int) -> Iterator[bytes]:
         self._close_contents()
         try:
-            with os.fdopen(open_own(self._contents, folders=_FOLDERS), "rb") as contents:
+            with os.fdopen(self._own.open(self._contents), "rb") as contents:
                 contents.seek(start)
                 while size > 0 and (chunk := contents.read(min(_CHUNK, size))):
                     size -= len(chunk)
@@ -164,17 +164,17 @@ class RecordStore:
             return  # a command removed it: the hash will not fit
 
     def _append(self, lines: list[dict[str, Any]]) -> None:
-        make_own_folder(self.folder, folders=_FOLDERS, mode=0o700)
+        self._own.make(self.folder, mode=0o700)
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        descriptor = open_own(self._records, flags, folders=_FOLDERS)
+        descriptor = self._own.open(self._records, flags)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
 
     def _lines(self) -> Iterator[Any]:
         if not self._records.exists():
             return
-        for line in read_own(self._records, folders=_FOLDERS).decode("ascii", "replace").splitlines():
+        for line in self._own.read(self._records).decode("ascii", "replace").splitlines():
             try:
                 yield json.loads(line)
             except ValueError:

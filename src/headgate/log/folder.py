@@ -16,13 +16,8 @@ from headgate.errors import ConfigError, HeadgateError, StoreError
 from headgate.log.file import sync_folder
 from headgate.process import FileLock
 from headgate.regular_files import (
+    OwnFolder,
     lock_within,
-    make_own_folder,
-    open_own,
-    read_own,
-    remove_own_folder,
-    replace_own,
-    write_own,
 )
 from headgate.tree import exclude_internal, git, safe_folder
 
@@ -52,6 +47,7 @@ class Folder:
         self.tree = repo
         """Where a task works: the repository itself, or a worktree of it; see `at`."""
         self.worktrees = self.path / "worktrees"
+        self.own = OwnFolder(self.path)
         self.safe = safe_folder(repo)
         """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
         self.objects = self.safe / "objects"
@@ -99,7 +95,7 @@ class Folder:
                 raise ConfigError(
                     f"{entry} is a symbolic link, which Headgate never creates there: remove it."
                 )
-        make_own_folder(self.safe)
+        OwnFolder(self.safe).make(self.safe)
         files = (self.reports, self._reports_lock, self.crash_trace, self.worker_log, self.ballast)
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
@@ -132,7 +128,7 @@ class Folder:
 
     def open_worker_log(self) -> IO[bytes]:
         """The log of detached workers, for appending; it is emptied when it has grown large."""
-        log = os.fdopen(open_own(self.worker_log, _APPEND), "ab")
+        log = os.fdopen(self.own.open(self.worker_log, _APPEND), "ab")
         if log.tell() > WORKER_LOG_BYTES:
             log.truncate(0)
         return log
@@ -140,7 +136,7 @@ class Folder:
     @contextmanager
     def writing_crash_trace(self) -> Iterator[None]:
         """Lets the interpreter write a traceback to a file if it crashes; otherwise the file is removed."""
-        descriptor = open_own(self.crash_trace, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        descriptor = self.own.open(self.crash_trace, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             faulthandler.enable(file)
             try:
@@ -152,28 +148,29 @@ class Folder:
     def read_crash_trace(self) -> str:
         """The traceback that an earlier process has left, if its interpreter crashed."""
         try:
-            return read_own(self.crash_trace, most=TRACE_CHARS).decode("utf-8", "replace").strip()
+            return self.own.read(self.crash_trace, most=TRACE_CHARS).decode("utf-8", "replace").strip()
         except OSError:
             return ""
 
     def log_phase(self, task: str, line: str) -> None:
         """Appends a line to the task's `.log` file, for people who tune phase control."""
-        make_own_folder(self.phase_logs, folders=2)
-        with os.fdopen(open_own(self.phase_logs / f"{task}.log", _APPEND, folders=2), "ab") as log:
+        self.own.make(self.phase_logs)
+        with os.fdopen(self.own.open(self.phase_logs / f"{task}.log", _APPEND), "ab") as log:
             log.write(f"{line}\n".encode())
 
     def save_output(self, task: str, text: str) -> str:
         """Keeps a text that was too long for the model; returns its path for `read_file`."""
         folder = self.outputs / task
-        make_own_folder(folder, folders=3)
+        own = OwnFolder(self.outputs.parent)  # in a worktree, that one's
+        own.make(folder)
         self._saved += 1
         path = folder / f"{self._saved:04}.txt"
-        write_own(path, text.encode("utf-8", "replace"), folders=3)
+        own.write(path, text.encode("utf-8", "replace"))
         return path.relative_to(self.tree).as_posix()
 
     def write_context(self, text: str) -> None:
         """Replaces the document about the task that runs."""
-        replace_own(self.context, escape_controls(text).encode("utf-8", "replace"))
+        self.own.replace(self.context, escape_controls(text).encode("utf-8", "replace"))
 
     def forget_context(self) -> None:
         """Removes it: the task has ended."""
@@ -182,15 +179,15 @@ class Folder:
 
     def forget_outputs(self, task: str) -> None:
         """Removes what was kept for the model; it belongs to the conversation."""
-        remove_own_folder(self.outputs / task, folders=3)
+        OwnFolder(self.outputs.parent).remove(self.outputs / task)
 
     def forget_protected(self, task: str) -> None:
         """Removes copies that another task of this id left: the store was deleted, and ids began anew."""
-        remove_own_folder(self.protected(task), folders=3)
+        OwnFolder(self.safe).remove(self.protected(task))
 
     def forget_sandbox(self, task: str) -> None:
         """Removes what a task's commands left in their private folders."""
-        remove_own_folder(self.sandbox(task), folders=3)
+        OwnFolder(self.safe).remove(self.sandbox(task))
 
     def write_report(self, report: Report, state: State) -> Path | None:
         """Writes the line in task_reports.jsonl and the page for the ending, unless they are there.
@@ -201,10 +198,10 @@ class Folder:
             return None
         with self._reporting():
             page = self._page_of(report)
-            make_own_folder(page.parent, folders=2)
+            self.own.make(page.parent)
             if not page.exists() or not page.stat().st_size:  # empty: a power cut came too early
                 draft = page.with_name(f".{page.name}.new")
-                descriptor = open_own(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, folders=2)
+                descriptor = self.own.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
                 with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                     file.write(render_markdown(report, state))
                     _sync(file)
@@ -217,7 +214,7 @@ class Folder:
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         """One process at a time writes reports: a task's own, or one that finds that it is missing."""
-        descriptor = open_own(self._reports_lock, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = self.own.open(self._reports_lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if not lock_within(descriptor, fcntl.LOCK_EX):
                 raise StoreError(f"another process keeps {self._reports_lock} locked: end it and run again")
@@ -229,7 +226,7 @@ class Folder:
         """Keeps a file that can be deleted, so that a task's end can be recorded on a full disk."""
         try:
             if not self.ballast.is_file() or self.ballast.lstat().st_size < BALLAST_BYTES:
-                write_own(self.ballast, os.urandom(BALLAST_BYTES))
+                self.own.write(self.ballast, os.urandom(BALLAST_BYTES))
         except OSError:
             self.drop_ballast()  # there is none to keep: a part of it helps nobody
 
@@ -244,14 +241,14 @@ class Folder:
     def has_report(self, task: str) -> bool:
         """Whether the last line of task_reports.jsonl is whole and this task's."""
         try:
-            with os.fdopen(open_own(self.reports), "rb") as lines:
+            with os.fdopen(self.own.open(self.reports), "rb") as lines:
                 last, whole = _last_line(lines)
         except FileNotFoundError:
             return False
         return whole and _is_about(last, task)
 
     def _append_line(self, report: Report) -> None:
-        descriptor = open_own(self.reports, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        descriptor = self.own.open(self.reports, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         with os.fdopen(descriptor, "ab+") as lines:
             last, whole = _last_line(lines)
             if not whole:
@@ -268,7 +265,7 @@ class Folder:
         taken = [re.fullmatch(r"context_(\d+)\.md", path.name) for path in folder.glob("context_*.md")]
         number = max((int(match[1]) for match in taken if match), default=0)
         latest = folder / f"context_{number:03}.md"
-        text = read_own(latest, folders=2).decode("utf-8", "replace") if number else ""
+        text = self.own.read(latest).decode("utf-8", "replace") if number else ""
         if number and (not text or f"| task | {report.task_id} |" in text):
             return latest
         return folder / f"context_{number + 1:03}.md"

@@ -27,7 +27,6 @@ from headgate.process.own_process import close_own_process
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
 from headgate.programs import find_program
-from headgate.regular_files import open_own
 
 T = TypeVar("T")
 
@@ -39,17 +38,11 @@ _MAX_LINE = 65536
 _NOTE_ROOM = 64
 
 
-def _open_log(log: Path) -> IO[bytes]:
-    """Logs are in `.headgate/runs/RUN`."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    return os.fdopen(open_own(log, flags, 0o644, folders=3), "wb")
-
-
 class Capture:
     """Takes a stream of bytes of any length and holds a bounded part of it."""
 
     def __init__(
-        self, limit: int, on_line: Callable[[str], None] | None = None, log: Path | None = None
+        self, limit: int, on_line: Callable[[str], None] | None = None, log: IO[bytes] | None = None
     ) -> None:
         self._limit = limit
         self._head_limit = limit // 3  # what a command says last matters more
@@ -59,7 +52,7 @@ class Capture:
         self._total = 0
         self._on_line = on_line
         self._line = bytearray()
-        self._log = None if log is None else _open_log(log)
+        self._log = log
 
     def __enter__(self) -> "Capture":
         return self
@@ -150,17 +143,17 @@ async def run_command(
     timeout: float | None,
     max_output: int,
     on_line: Callable[[str], None] | None = None,
-    log: Path | None = None,
+    log: IO[bytes] | None = None,
     owner: Path | None = None,
     sandbox: Sandbox | None = None,
 ) -> CommandResult:
     """Runs a command to its end, or to the timeout (seconds), and returns when its main process is gone.
 
     Text is run by bash where there is one. At most `max_output` characters are kept, however many come;
-    `on_line` hears every line, and `log` receives the whole stream up to a size limit. A cancelled call kills
-    the command before it lets the cancellation through. CommandUnavailable if it cannot be started. `owner`
-    is the repository that it belongs to, if it runs elsewhere. Without a `sandbox` a command may do whatever
-    the user may.
+    `on_line` hears every line, and `log`, which is closed at the end, receives the whole stream up to a size
+    limit. A cancelled call kills the command before it lets the cancellation through. CommandUnavailable if
+    it cannot be started. `owner` is the repository that it belongs to, if it runs elsewhere. Without a
+    `sandbox` a command may do whatever the user may.
     """
     marker, mark = new_mark(owner or cwd)
     started = time.monotonic()

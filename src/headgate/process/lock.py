@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from headgate.regular_files import PlantedFile, make_own_folder, open_own, read_own
+from headgate.regular_files import OwnFolder, PlantedFile, open_own, read_own
 
 
 class FileLock:
@@ -75,7 +75,7 @@ class FileLock:
             return False
         if _is_at(self._file, self.path):
             return True
-        make_own_folder(self.path.parent)
+        OwnFolder(self.path.parent).make(self.path.parent)
         try:
             file = self._take_file()
         except PlantedFile:

@@ -138,6 +138,6 @@ def _read_outcome(file: Path) -> Outcome:
 
 def _read(file: Path) -> Any:
     try:
-        return json.loads(read_own(file, folders=1, most=_MOST_RESULT))
+        return json.loads(read_own(file, _MOST_RESULT))
     except (OSError, ValueError, RecursionError):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from headgate.regular_files import check_own, lock_within, make_own_folder, open_own
+from headgate.regular_files import OwnFolder, check_own, lock_within, open_own
 from headgate.scouts.index import IndexDamaged, OutlineIndex
 
 _PARTS = ("", "-wal", "-shm", "-journal")
@@ -20,7 +20,7 @@ def with_index(path: Path | None, work: Callable[[OutlineIndex], _Result]) -> _R
     if path is None:
         return _with_own(None, work)
     try:
-        make_own_folder(path.parent)
+        OwnFolder(path.parent).make(path.parent)
         lock = open_own(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError:
         return _with_own(None, work)  # no place for it, or something else is in its place

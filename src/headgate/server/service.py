@@ -30,7 +30,6 @@ from headgate.engine import (
 from headgate.errors import ConfigError, ImageRefused
 from headgate.log import TaskRow, load_state
 from headgate.patterns import regex
-from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
 from headgate.server.problems import RequestRefused
 from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
@@ -255,7 +254,7 @@ class Service:
         try:
             if not _RUN_ID.fullmatch(run_id):
                 raise FileNotFoundError
-            data = await asyncio.to_thread(read_own, path, folders=3)
+            data = await asyncio.to_thread(self.engine.folder.own.read, path)
         except OSError:
             raise RequestRefused(404, f'There is no log of a run "{run_id}".') from None
         return plain(data[-LOG_BYTES:].decode("utf-8", "replace"))

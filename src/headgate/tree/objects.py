@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from headgate.regular_files import PlantedFile, make_own_folder, open_own, open_own_folder
+from headgate.regular_files import OwnFolder, PlantedFile
 from headgate.tree.git_repository import GitFailed, failure_of, read_regular, run_git
 
 Entry = tuple[str, str]
@@ -96,12 +96,14 @@ def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[Detac
 class ObjectFolder:
     """Objects in `folder`; what is not there is looked for in `others`.
 
-    The last `own` parts of the folder's path are Headgate's: no link is followed there.
+    It is in `own`, a folder of Headgate's, or is one itself: no link is followed there.
     """
 
-    def __init__(self, folder: Path, others: Iterable[Path], *, sha256: bool, own: int = 1) -> None:
+    def __init__(
+        self, folder: Path, others: Iterable[Path], *, sha256: bool, own: OwnFolder | None = None
+    ) -> None:
         self.folder = folder
-        self._own = own
+        self._own = own or OwnFolder(folder)
         self.sha256 = sha256
         self.length = SHA256_LENGTH if sha256 else 40
         self._drafts: list[tuple[str, Path]] = []
@@ -109,7 +111,7 @@ class ObjectFolder:
         self._others = [Path(os.path.realpath(other)) for other in others]
         lines = b"".join(os.fsencode(other) + b"\n" for other in self._others)
         with _writing(folder):
-            make_own_folder(folder / "info", folders=own + 1)
+            self._own.make(folder / "info")
             if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
                 # Whole at any moment: another process may have git read it just now.
                 self._move(self._write_draft(lines), folder / "info" / "alternates")
@@ -182,12 +184,12 @@ class ObjectFolder:
 
     def _write_draft(self, data: bytes) -> Path:
         draft = self.folder / f"tmp_obj_{secrets.token_hex(8)}"
-        with os.fdopen(open_own(draft, _NEW, 0o444, folders=self._own), "wb") as file:
+        with os.fdopen(self._own.open(draft, _NEW, 0o444), "wb") as file:
             file.write(data)
         return draft
 
     def _sync(self, draft: Path) -> None:
-        descriptor = open_own(draft, folders=self._own)
+        descriptor = self._own.open(draft)
         try:
             os.fsync(descriptor)
         finally:
@@ -195,8 +197,8 @@ class ObjectFolder:
 
     def _move(self, draft: Path, place: Path) -> None:
         with (
-            open_own_folder(self.folder, self._own) as source,
-            open_own_folder(place.parent, self._own + 1, create=0o777) as target,
+            self._own.enter(self.folder) as source,
+            self._own.enter(place.parent, create=0o777) as target,
         ):
             os.replace(draft.name, place.name, src_dir_fd=source, dst_dir_fd=target)
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 from headgate.core import show_path
+from headgate.regular_files import OwnFolder
 from headgate.tree.git_repository import (
     GitFailed,
     common_folder,
@@ -293,7 +294,7 @@ class Snapshots:
             sha256 = git(self.repo, "rev-parse", "--show-object-format").strip() == b"sha256"
         own, shared = common_folder(self.repo) / "objects", self._shared
         if shared == self._folder:
-            return ObjectFolder(shared, [own], sha256=sha256, own=2)
+            return ObjectFolder(shared, [own], sha256=sha256, own=OwnFolder(shared.parent))
         return ObjectFolder(self._folder, [own, shared], sha256=sha256)
 
 

@@ -43,7 +43,7 @@ from headgate.core import (
     render_markdown,
 )
 from headgate.log import Folder, TaskRow, complete_state, load_state
-from headgate.regular_files import read_own
+from headgate.regular_files import OwnFolder
 
 MIN_TEXT_CHARS = 20
 
@@ -252,7 +252,7 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
 
 def _log_tail(log: Path) -> list[str]:
     try:
-        text = read_own(log, folders=3).decode("utf-8", "replace")
+        text = OwnFolder(log.parents[2]).read(log).decode("utf-8", "replace")
     except OSError:
         return ["(the log is missing)"]
     lines = plain(text).rstrip().splitlines()

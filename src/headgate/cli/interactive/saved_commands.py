@@ -13,7 +13,7 @@ from pathlib import Path
 from headgate.core import COMMANDS_FOLDER, show_path
 from headgate.patterns import regex
 from headgate.reading import SkillInvalid, read_front_matter
-from headgate.regular_files import read_own
+from headgate.regular_files import OwnFolder
 from headgate.tree import read_regular
 
 ENDING = ".md"
@@ -105,7 +105,7 @@ def _read(path: Path, by_repository: bool) -> tuple[str, str]:
     A user's own files may be links; those of a repository would lead elsewhere.
     """
     most = MOST_BYTES + 1
-    data = read_own(path, folders=2, most=most) if by_repository else read_regular(path, most)
+    data = OwnFolder(path.parents[1]).read(path, most) if by_repository else read_regular(path, most)
     if len(data) > MOST_BYTES:
         raise ValueError(f"is larger than {MOST_BYTES:,} bytes")
     try:
