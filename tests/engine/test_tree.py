@@ -72,14 +72,14 @@ async def test_the_way_back_leads_to_the_start(repo: Path) -> None:
     (repo / "pipe").write_text("new\n")
     (repo / "link").unlink()
     (repo / "made").write_text("new\n")
-    back = await tree.way_back()
+    back = await tree.diff_back_to()
     assert back == (
         FileChange("link", None, b"old\n", 0o644),
         FileChange("made", None, None),
         FileChange("pipe", None, b"old\n", 0o755),
     )
     (repo / "link").symlink_to("file")
-    assert await tree.way_back() is None
+    assert await tree.diff_back_to() is None
 
 
 async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:

@@ -286,11 +286,11 @@ class TaskTree:
         diff = self._snapshots.diff(before, after)
         return TaskDiff(diff, versions, frozenset(known), frozenset(self._by_verification))
 
-    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
+    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
         """See `Tree`. There is no way through links and repositories within the repository."""
-        return await asyncio.to_thread(self._way_back, mark or self._baseline)
+        return await asyncio.to_thread(self._diff_back_to, mark or self._baseline)
 
-    def _way_back(self, mark: str) -> tuple[FileChange, ...] | None:
+    def _diff_back_to(self, mark: str) -> tuple[FileChange, ...] | None:
         found = self._snapshots.differences(self._snapshots.take(), mark)
         contents = self._snapshots.contents(one.after[1] for one in found if one.after and one.is_plain)
         if not all(one.is_plain and (not one.after or one.after[1] in contents) for one in found):

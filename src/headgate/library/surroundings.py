@@ -65,7 +65,7 @@ class NoTree:
     async def own_diff(self) -> TaskDiff:
         return TaskDiff("")
 
-    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
+    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
         return None
 
     def hash_of(self, path: str) -> str | None:

@@ -96,7 +96,7 @@ async def _search(run: StageRun) -> list[Candidate]:
 async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
     """Shows the model what passed; the first one where it makes no choice."""
     job = run.job
-    if job.is_pressed:
+    if job.must_end:
         return found[0]
     shown = "\n".join(f"{number}. {each.place}: {each.words}" for number, each in enumerate(found, 1))
     wanted = fill_text(run.stage.prompt, changes=shown)

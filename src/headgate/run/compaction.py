@@ -167,7 +167,7 @@ class _Writer:
 
     async def write(self, record: StageRecord, compaction: Compaction) -> str:
         """The summary of a stage; empty if the model failed, with the reason in `fault`."""
-        if self.job.is_pressed:
+        if self.job.must_end:
             self.fault, self.detail = "limit", "The task is to end."
             return ""
         texts = _fitting([line for message in record.messages for line in whole_lines(message)], self._room())

@@ -31,9 +31,9 @@ _GOES_ON_LATER = ("retry", "infra", "propose")
 
 
 async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
-    tasks.take_up(run)
+    tasks.begin_attempt(run)
     if run.interrupted:
-        await tasks.go_on_with_groups()
+        await tasks.resume_groups()
         tasks.is_cut_short = True
         await finish_turn(tasks.current, run.interrupted.cut_off)
         tasks.is_cut_short = False
@@ -43,7 +43,7 @@ async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
     while True:
         current = tasks.current
         if current is run and not tasks.is_fixing:
-            await tasks.settle()
+            await tasks.record_what_follows()
             if tasks.ended:
                 return StageEnd(tasks.ended, run.state.note or Note(summary=tasks.ended.detail))
             if not tasks.open_tasks():

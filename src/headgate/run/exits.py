@@ -187,7 +187,7 @@ async def leave_stage(run: StageRun, said: Note) -> Note:
     note = bound_note(clean)
     missing = await try_exit(run, note, answer=clean.summary)
     if missing and run.state.counts.granted:
-        keep_conclusion(run, note)
+        keep_refused_note(run, note)
     if missing:
         raise NotDone(fill("not_done", stage=run.stage.id, reason=missing))
     return note
@@ -243,7 +243,7 @@ def _say_failed(check: Check, verdict: Fail | Broken) -> CheckFinished:
     )
 
 
-def keep_conclusion(run: StageRun, note: Note) -> None:
+def keep_refused_note(run: StageRun, note: Note) -> None:
     """What the model says in its final turn is kept, although a check does not accept it."""
     refused = note.model_copy(update={"accepted": False})
     if run.state.conclusion != refused:  # it is there already if a crash came right after it
@@ -267,7 +267,7 @@ async def _has_insisted(run: StageRun) -> bool:
     return bool(run.state.refused_by["change_or_answer"]) and not await run.job.place.tree.changed_files()
 
 
-async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
+async def fail_if_too_little_done(run: StageRun, decision: Decision) -> Decision:
     """A stage in which too little was done fails where it would otherwise be left."""
     if decision.reason == "done":
         return decision

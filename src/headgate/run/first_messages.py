@@ -308,7 +308,7 @@ def results_elsewhere(job: Job, stage: Stage, transcript: Transcript) -> Iterato
 
     Each is one message; what was said in such a stage stays in its own conversation.
     """
-    own = job.apart - transcript.results_given
+    own = job.own_conversations - transcript.results_given
     for name, note in _notes_for(job, stage) if own else ():
         if name in own:
             transcript.results_given.add(name)

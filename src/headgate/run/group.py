@@ -218,7 +218,7 @@ class GroupRun:
         told, kind = judge.send_back(self.job, failed), self.job.parts.kinds[stage.kind]
         replanned = self.path in now.tree.replanned
         say = kind.say_failure if isinstance(kind, Conversation) else say_failure
-        return Entrance(told.reason, say(self.job, told, replanned), cut=replanned)
+        return Entrance(told.reason, say(self.job, told, replanned), cuts_view=replanned)
 
     def _judge(self, now: GroupRound) -> tuple[Stage | None, Judge | None]:
         """The stage that sent the work back in the round before, and its kind."""
@@ -287,7 +287,7 @@ class GroupRun:
 
         It is recorded because it must hold later, too: a dry run that is concluded can still be applied.
         """
-        if self.job.is_pressed:
+        if self.job.must_end:
             await self.record(stages_concluded(self.now()))
 
     async def begin_next_round(self, now: GroupRound, failed: Stage) -> Decision | None:

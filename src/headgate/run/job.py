@@ -88,7 +88,7 @@ class Tree(Protocol):
         """What the task has changed since its start; in a dry run, what it would change."""
         ...
 
-    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
+    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
         """The changes that lead from the tree as it is to a mark, by default the task's start.
 
         None if there is no way back.
@@ -214,7 +214,7 @@ class People:
     """Whether somebody wants the task concluded."""
     stop_seconds: float = 10.0
     """How long a reply may still take then. The one after it is the last."""
-    hearing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    taking_lines: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Whoever takes in what was said holds it: stages that run at once hear of it through the state."""
 
 
@@ -284,7 +284,7 @@ class Job:
         return "\n\n".join((self.task.request, *self.state[Person].said.values()))
 
     @property
-    def over(self) -> str:
+    def limit_reached(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
         return over_limit(
@@ -295,7 +295,7 @@ class Job:
             state.accounts.cost,
         )
 
-    def forget_runs(self) -> None:
+    def forget_tests(self) -> None:
         """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""
         self.memory.last_tests.clear()
 
@@ -331,9 +331,9 @@ class Job:
         return [check for name, check in self.parts.checks.items() if stage.checks.get(name)]
 
     @property
-    def is_pressed(self) -> bool:
+    def must_end(self) -> bool:
         """Whether the task is to end: a cap is reached, or a person wants it concluded."""
-        return bool(self.over) or self.people.stopping()
+        return bool(self.limit_reached) or self.people.stopping()
 
     def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
         """The stages of the group at a place, with those for the steps of the plan as it stands."""
@@ -389,7 +389,7 @@ class Job:
         return IgnoredPaths(self.place.context.workspace.root)
 
     @cached_property
-    def apart(self) -> frozenset[str]:
+    def own_conversations(self) -> frozenset[str]:
         """The stages that the flow has from the start and that have conversations of their own."""
         return frozenset(leaf.id for leaf in self.flow.leaves() if leaf.view.transcript == "own")
 

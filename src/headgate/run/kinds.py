@@ -126,7 +126,7 @@ class Verify(Judge):
             since_replan=state[VerifyRuns].failed_in_a_row if state[Executions].all else rounds.since_replan,
             idle_rounds=state[VerifyRuns].idle_rounds,
             idle_attempts=state.tree.idle_attempts,
-            over=job.over,
+            over=job.limit_reached,
             stopped=job.people.stopping(),
         )
         return decide_round(tally, repeat, task_rounds(job.flow))
@@ -165,7 +165,7 @@ def _returned(job: Job, checks: Sequence[Check]) -> str:
 
 def _is_due(job: Job, check: Check) -> bool:
     found, told = job.state[DiffFindings], job.state[DiffFindings].was_told_once(check.name)
-    if job.is_pressed and not (told and check.spec.after_verification):
+    if job.must_end and not (told and check.spec.after_verification):
         return False
     if check.name not in found.found or told:
         return True

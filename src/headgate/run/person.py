@@ -29,7 +29,7 @@ async def record_user_messages(run: StageRun) -> None:
     job = run.job
     if not _reads_on(run):
         return
-    async with job.people.hearing:
+    async with job.people.taking_lines:
         # A stage that runs beside this one may have heard them just now.
         for line in job.people.lines():
             run.record(PersonSpoke(text=job.place.redact(clean_text(line.text)), number=line.number))
@@ -56,7 +56,7 @@ def deliver_user_messages(run: StageRun) -> None:
     missing = [number for number in said if number not in shown]
     if not missing or not run.is_conversation:
         return
-    is_new = all(number not in run.transcript.lines_given for number in missing)
+    is_new = all(number not in run.transcript.messages_with_lines for number in missing)
     tools = " and ".join(spec.name for spec in run.scope.final)
     text = fill(
         "person",

@@ -77,7 +77,7 @@ class Planning:
     ended: Decision | None = None
     """What ends the flow."""
 
-    def take_up(self, run: StageRun) -> None:
+    def begin_attempt(self, run: StageRun) -> None:
         """Begins with an attempt at the stage, or goes on with one that a crash cut short."""
         self.run, self.ended = run, None
 
@@ -329,7 +329,7 @@ class PlannerKind(Talk):
 
     async def run(self, run: StageRun) -> StageEnd:
         planning = planning_of(run)
-        planning.take_up(run)
+        planning.begin_attempt(run)
         if run.interrupted:
             await finish_turn(run, run.interrupted.cut_off)
         else:

@@ -41,8 +41,8 @@ class Entrance:
     message: str = ""
     order: str = ""
     """The name of the text that says what is to be done about it, where the message does not."""
-    cut: bool = False
-    """Cut the view before going on: what led nowhere is not worth reading again."""
+    cuts_view: bool = False
+    """The view is cut before going on: what led nowhere is not worth reading again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class StageRun:
             seconds_left=self.seconds_left(),
             model_wait=self._model_wait,
             lost=lost,
-            over=self.job.over,
+            over=self.job.limit_reached,
             turns_inside=self._turns_inside,
             concludes=self.is_conversation,
             idle_attempts=task.tree.idle_attempts,

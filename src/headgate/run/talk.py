@@ -43,7 +43,7 @@ from headgate.core import (
 from headgate.patterns import regex
 from headgate.run.asking import known_window
 from headgate.run.compaction import compact_asked, compact_ended, take_summary
-from headgate.run.exits import judge_exhausted, try_exit
+from headgate.run.exits import fail_if_too_little_done, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
     find_missing_docs,
@@ -88,7 +88,7 @@ async def take_step(run: StageRun, take: Take) -> StageEnd | None:
         await record_user_messages(run)
     decision = decide(run.state.counts, run.around(), run.stage.budget)
     if decision.action == "advance":
-        decision = await judge_exhausted(run, decision)
+        decision = await fail_if_too_little_done(run, decision)
     match decision.action:
         case "continue":
             await _make_room(run)
@@ -131,7 +131,7 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
     if entry.reason == "next":
         tell(run, "stage", stage_message(stage))
         run.transcript.rebuild(stage.view)
-    if entry.cut:
+    if entry.cuts_view:
         await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
     elif entry.message:
         tell(run, entry.reason, entry.message)
@@ -190,7 +190,7 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
     said = tuple(run.job.state[Person].said) if _repeats_task(run) else ()
     run.record(MessageAdded(role="user", slug="compacted", said=said), message.content)
     transcript.add_notice(message)
-    transcript.give_lines(said, message)
+    transcript.note_lines(said, message)
     await run.job.log.commit()
 
 
@@ -202,7 +202,7 @@ async def _remind(run: StageRun) -> None:
     said = tuple(run.job.state[Person].said) if _repeats_task(run) else ()
     run.record(MessageAdded(role="user", slug="stages_compacted", said=said), message.content)
     run.transcript.add_reminder(message)
-    run.transcript.give_lines(said, message)
+    run.transcript.note_lines(said, message)
     await run.job.log.commit()
 
 
@@ -346,7 +346,7 @@ class Talk(Conversation):
                         transcript.add_reminder(message)
                     case _:
                         transcript.add(message)
-                transcript.give_lines(body.said, message)
+                transcript.note_lines(body.said, message)
                 if slug == "task":
                     transcript.guides_given.update(_GUIDE.findall(content))
                 if slug.startswith(_RESULT):

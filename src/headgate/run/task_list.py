@@ -125,7 +125,7 @@ class Tasks:
         if self.active:
             name = self.active.stage.id
             raise ToolFailed(f'Task "{name}" is in progress: end it with complete_task or fail_task first.')
-        await self.settle()
+        await self.record_what_follows()
         if self.is_cut_short and stage.kind != DRIVEN and stage.id in self.endings():
             return f"{self._result(stage)}\n\n{self.say_available()}"
         if self.ended or stage.id not in [ready.id for ready in self.available()]:
@@ -133,7 +133,7 @@ class Tasks:
         stage = self._within_budget(stage)
         if stage.kind != DRIVEN:
             self.ended = await self.round.run_stage(self.job, stage) or self.ended
-            await self.settle()
+            await self.record_what_follows()
             return f"{self._result(stage)}\n\n{self.say_available()}"
         entrance = await wait_for_retry(self.job, stage, join_path(self.place, stage.id))
         self.active = open_attempt(self.job, stage, self.place, entrance or Entrance())
@@ -239,9 +239,9 @@ class Tasks:
         if ended := record_end(child, end):
             child.transcript.end_stage(place_of(child.path), ended)
         self.active, self.last = None, child.state
-        await self.settle()
+        await self.record_what_follows()
 
-    async def settle(self) -> None:
+    async def record_what_follows(self) -> None:
         """Records which tasks need not or cannot run any more, and whether that ends the driver."""
         await self.job.log.commit()
         if self.is_fixing or self.active or self.ended:
@@ -280,14 +280,14 @@ class Tasks:
             )
             await self.job.log.commit()
 
-    async def go_on_with_groups(self) -> None:
+    async def resume_groups(self) -> None:
         """After a crash: runs groups that were started to their end. The log does not tell if they ended."""
         for task in self.stage.stages:
             begun = join_path(self.place, task.id) in self.job.state.tree.rounds
             if task.is_group and begun and task.id not in self.round.ended_groups:
                 self.ended = await self.round.run_stage(self.job, task) or self.ended
 
-    def take_up(self, run: StageRun) -> None:
+    def begin_attempt(self, run: StageRun) -> None:
         """Begins with an attempt at the driver, or goes on with one that a crash cut short."""
         self.driver, self.active, self.ended = run, None, None
         self.is_fixing = run.entrance.reason in _FIXES

@@ -40,7 +40,7 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
         await run.job.log.commit()
         outcome, tree = await _run_command(run, ports, tool, args)
     if category == "run" and not ports.ran_tests:
-        run.job.forget_runs()
+        run.job.forget_tests()
     if outcome.changes or not ports.has_started:
         await write_changes(run, started, outcome.changes)
     return outcome, "" if outcome.changes else tree
@@ -95,7 +95,7 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
         await uninterrupted(asyncio.to_thread(run.job.place.context.workspace.apply, changes))
         run.job.place.tree.note_writes(changes)
     if any(one.before != one.after for one in hashes):
-        run.job.forget_runs()
+        run.job.forget_tests()
 
 
 def hashes_of(change: FileChange) -> FileHashes:

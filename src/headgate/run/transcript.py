@@ -136,7 +136,7 @@ class Transcript:
     """The nested AGENTS.md files that this conversation has been given."""
     results_given: set[str] = field(default_factory=set, init=False)
     """The stages with conversations of their own whose results this conversation has been given."""
-    lines_given: dict[int, Message] = field(default_factory=dict, init=False)
+    messages_with_lines: dict[int, Message] = field(default_factory=dict, init=False)
     """The latest message that holds a line of a person, by the number of the line."""
     _lasting: list[int] = field(default_factory=list, init=False, repr=False)
     """Where the messages are that every view may need: the system's, and the user's first."""
@@ -150,14 +150,14 @@ class Transcript:
 
     def shown_lines(self) -> set[int]:
         """The lines of a person that the view shows whole."""
-        if not self.lines_given:
+        if not self.messages_with_lines:
             return set()
         shown = {id(message) for message in self.view}
-        return {number for number, message in self.lines_given.items() if id(message) in shown}
+        return {number for number, message in self.messages_with_lines.items() if id(message) in shown}
 
-    def give_lines(self, numbers: Sequence[int], message: Message) -> None:
+    def note_lines(self, numbers: Sequence[int], message: Message) -> None:
         """Takes note of the lines of a person that a message holds."""
-        self.lines_given.update(dict.fromkeys(numbers, message))
+        self.messages_with_lines.update(dict.fromkeys(numbers, message))
 
     def add(self, message: Message) -> None:
         """Appends to both; what came before is not looked at."""

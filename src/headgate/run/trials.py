@@ -286,7 +286,7 @@ async def verify_start(
     """
     assert job.place.verifier is not None
     job.people.pulse("start")
-    changes = await job.place.tree.way_back()
+    changes = await job.place.tree.diff_back_to()
     if changes is None:
         return _unknown(steps, "a link or a submodule has changed")
     seen: list[StepRun] = []

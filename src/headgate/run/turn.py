@@ -43,7 +43,7 @@ from headgate.errors import (
 )
 from headgate.run.asking import ReplyTooLong, reply_in_time
 from headgate.run.calls import answer_call, explain_refusal
-from headgate.run.exits import clean_value, keep_conclusion, try_exit
+from headgate.run.exits import clean_value, keep_refused_note, try_exit
 from headgate.run.first_messages import context_block
 from headgate.run.phases import follow_phase, messages_to_send
 from headgate.run.stage import StageRun
@@ -123,7 +123,7 @@ def tell(
     message = Message("user", run.job.place.redact(clean_text(text)), images=shown)
     run.record(MessageAdded(role="user", slug=slug, said=said), message.content)
     run.transcript.add(message)
-    run.transcript.give_lines(said, message)
+    run.transcript.note_lines(said, message)
 
 
 async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
@@ -255,7 +255,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     await run.job.log.commit()
     if run.state.counts.granted and not run.stage.allow_missing_done:
         if message.content.strip():
-            keep_conclusion(run, _note_of(run, message))
+            keep_refused_note(run, _note_of(run, message))
         if run.state.counts.final_turns == 1:
             tell(run, "correct_final", fill("final_again", call=run.scope.final_call))
         return
@@ -270,7 +270,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         note, answer = _note_of(run, message), run.job.place.redact(message.content.strip())
         missing = await try_exit(run, note, answer=answer, implied=True)
         if missing and run.state.counts.granted:
-            keep_conclusion(run, note)
+            keep_refused_note(run, note)
         elif missing:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
