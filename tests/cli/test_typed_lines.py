@@ -10,13 +10,13 @@ import pytest
 from headgate.cli.interactive.completion import MOST_OFFERED, find_paths
 from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import MOST_LINES, Answers, KeptLines, looks_secret
-from headgate.cli.interactive.misplaced import find_misplaced
-from headgate.cli.interactive.pasted_text import PastedTexts
 from headgate.cli.interactive.saved_commands import load_commands
 from headgate.cli.interactive.typed_lines import (
+    PastedTexts,
     TypedCommand,
     TypedShell,
     TypedText,
+    find_misplaced,
     goes_on,
     join_lines,
     read_line,

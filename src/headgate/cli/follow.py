@@ -24,7 +24,7 @@ from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
 from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
 from headgate.control_characters import escape_controls
-from headgate.core import SETTLED_STATES, Event, PhaseChanged, Report, Task, fold, phase_line, plain
+from headgate.core import SETTLED_STATES, Event, Report, Task, fold, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
 from headgate.log import Bus, Folder, Store
 from headgate.process import FileLock, kill_own_commands
@@ -57,8 +57,7 @@ async def follow_task(
     """
     bus = Bus()
     progress = Progress(bus)
-    phases = PhaseLines(progress)
-    bus.on_event += [progress.hear, phases.hear]
+    bus.on_event.append(progress.hear)
     bus.on_event += [partial(print_event, progress=progress)] if as_json else []
     bus.on_pulse.append(progress.hear_pulse)
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
@@ -73,7 +72,7 @@ async def follow_task(
         known = fold(engine.store.events(task.id))
         bus.state, began = known, known.last_seq
         progress.idle_until = time.time()
-        phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
+        progress.phases_to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         waiting = QueueLines(progress, engine.store, task.id)
         bus.on_event.insert(0, waiting.hear)
         interrupts = InterruptActions(engine, task, progress, approval)
@@ -191,25 +190,6 @@ class QueueLines:
             return f"Queued as {self._task}: it is next"
         tasks = "task" if len(ahead) == 1 else "tasks"
         return f"Queued as {self._task}: {len(ahead)} {tasks} before it ({names})"
-
-
-class PhaseLines:
-    """Prints changes of phase where the configuration asks for it; beside other output, on standard error."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.to_stdout = False
-
-    def hear(self, event: Event) -> None:
-        wanted = self._progress.state.config.get("phase_log") in ("stdout", "both")
-        if wanted and isinstance(event.body, PhaseChanged):
-            body = event.body
-            line = phase_line(body.before, body.phase, body.by, body.reason)
-            if not self.to_stdout:
-                self._progress.print_more(line)
-                return
-            with self._progress.footer_hidden():
-                say(line)
 
 
 def print_event(event: Event, progress: Progress) -> None:

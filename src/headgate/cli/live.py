@@ -14,9 +14,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.printing import clock, printable
+from headgate.cli.printing import clock, printable, say
 from headgate.cli.terminal import fold_lines, is_in_front, shorten_line, styling_stream
-from headgate.core import Event, Pulse, State, say_cost
+from headgate.core import Event, PhaseChanged, Pulse, State, phase_line, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.log import Bus
 
@@ -96,6 +96,13 @@ STYLES = (
     ("Refused", "yellow"),
     ("Model:", "yellow"),
 )
+
+
+def style_of(line: str) -> str:
+    """The style of a milestone."""
+    return next((style for start, style in STYLES if line.startswith(start)), "")
+
+
 PATIENCE = 1.0
 """Seconds after which people are told that many files are read."""
 SILENCE = 30.0
@@ -131,14 +138,19 @@ class ShownTask:
         return self._bus.state
 
     def hear(self, event: Event) -> None:
-        """Shows an event's milestone, if it is one, or the call that it ends."""
+        """Shows an event's milestone, if it is one, or the call that it ends.
+
+        A change of phase is shown where the configuration asks for it.
+        """
         self.activity.hear(event)
         self.waiting = ""
-        line = event.line(self.state)
+        line, body = event.line(self.state), event.body
         if line and line.tone != "call":
             self.print_line(line.text, self.state.seconds)
         elif line and self.shows_calls:
             self.print_more(line.text)
+        if isinstance(body, PhaseChanged) and self.state.config.get("phase_log") in ("stdout", "both"):
+            self.print_phase(phase_line(body.before, body.phase, body.by, body.reason))
 
     def hear_pulse(self, pulse: Pulse) -> None:
         """Takes a sign of life in. It is no line, unless many files are read for a while."""
@@ -153,13 +165,30 @@ class ShownTask:
             so_far = f": {pulse.done:,} files so far" if pulse.done else ""
             self.print_now(f"{pulse.text}{f': {pulse.total:,} files' if pulse.total else so_far}...")
 
+    @property
+    def columns(self) -> int | None:
+        """How wide a line may be."""
+        raise NotImplementedError
+
+    def print(self, text: Text) -> None:
+        """A line, however it is shown."""
+        raise NotImplementedError
+
     def print_line(self, line: str, at: float) -> None:
         """A line, with the time at which it was."""
-        raise NotImplementedError
+        stamp = f"[{clock(at)}] "
+        folded = fold_lines(stamp + printable(line), self.columns, len(stamp))
+        self.print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style_of(line))))
 
     def print_more(self, line: str) -> None:
         """A line of detail below a milestone."""
-        raise NotImplementedError
+        text = f"        {printable(line)}"
+        hanging = len(text) - len(text.lstrip()) + 2
+        self.print(Text(fold_lines(text, self.columns, hanging), style="dim"))
+
+    def print_phase(self, line: str) -> None:
+        """A change of phase."""
+        self.print_more(line)
 
     def print_now(self, line: str) -> None:
         """A line that is no event's."""
@@ -209,6 +238,7 @@ class Progress(ShownTask):
         errors = console_for(sys.stderr)
         self._lines = console_for(sys.stdout) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
+        self.phases_to_stdout = to_stdout
         self._silence = silence
         self._said_at = time.monotonic()
         self._is_held = False
@@ -230,21 +260,17 @@ class Progress(ShownTask):
             self._footer.wipe()
             self._footer = None
 
-    def print_line(self, line: str, at: float) -> None:
-        style = next((style for start, style in STYLES if line.startswith(start)), "")
-        stamp = f"[{clock(at)}] "
-        folded = fold_lines(stamp + printable(line), self._width, len(stamp))
-        self._print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
-
-    def print_more(self, line: str) -> None:
-        """A line of detail below a milestone."""
-        text = f"        {printable(line)}"
-        hanging = len(text) - len(text.lstrip()) + 2
-        self._print(Text(fold_lines(text, self._width, hanging), style="dim"))
-
-    def _print(self, text: Text) -> None:
+    def print(self, text: Text) -> None:
         with self.footer_hidden():
             self._lines.print(text)
+
+    def print_phase(self, line: str) -> None:
+        """A change of phase; beside other output, it is on standard error."""
+        if not self.phases_to_stdout:
+            self.print_more(line)
+            return
+        with self.footer_hidden():
+            say(line)
 
     @contextmanager
     def footer_hidden(self) -> Iterator[None]:
@@ -274,7 +300,7 @@ class Progress(ShownTask):
         return self._footer.wiping() if self._footer else ""
 
     @property
-    def _width(self) -> int | None:
+    def columns(self) -> int | None:
         return self._lines.width if self._lines.is_terminal else None
 
     async def _tick(self) -> None:

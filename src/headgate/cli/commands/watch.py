@@ -11,7 +11,7 @@ import click
 
 from headgate.cli.commands.look_back import detail_lines
 from headgate.cli.commands.say import describe_hearing
-from headgate.cli.follow import PhaseLines, print_event
+from headgate.cli.follow import print_event
 from headgate.cli.live import Progress, ShownTask
 from headgate.cli.printing import say
 from headgate.cli.shared import (
@@ -90,12 +90,9 @@ class Watcher:
     async def in_lines(self) -> Ending:
         """Follows the task where nothing can be typed."""
         progress = Progress(Bus(), to_stdout=not self.as_json)
-        phases = PhaseLines(progress)
-        phases.to_stdout = not self.as_json
 
         def show(event: Event) -> None:
             progress.hear(event)
-            phases.hear(event)
             if self.as_json:
                 print_event(event, progress)
 

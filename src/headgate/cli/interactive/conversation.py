@@ -6,21 +6,32 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from headgate.cli.approval import ANSWERS, describe, question_for
 from headgate.cli.commands.say import describe_hearing
 from headgate.cli.failures import describe_failure, find_leaf
 from headgate.cli.follow import QueueLines
-from headgate.cli.interactive.approval_question import PromptApproval
 from headgate.cli.interactive.ending_lines import ending_lines
 from headgate.cli.interactive.screen import Screen
-from headgate.cli.interactive.task_view import TaskView, prompt_style
+from headgate.cli.interactive.task_view import TaskView
+from headgate.cli.live import style_of
 from headgate.cli.stored_tasks import pause_sentence
 from headgate.cli.task_text import clean_output
-from headgate.core import SETTLED_STATES, Constraints, Event, Options, Pulse, Report, Task, fold, plain
+from headgate.core import (
+    SETTLED_STATES,
+    Access,
+    Constraints,
+    Event,
+    Options,
+    Pulse,
+    Report,
+    Task,
+    fold,
+    plain,
+)
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
+from headgate.guard import Answer
 from headgate.process import kill_own_commands
-
-TICK = 0.2
 
 
 @dataclass
@@ -31,7 +42,6 @@ class Conversation:
     screen: Screen
     chosen: Options
     """The model, the flow and the like that tasks are given."""
-    approval: PromptApproval
     on_end: Callable[[], None] = lambda: None
     """Called when a task has ended, and files may have changed."""
     reports: list[Report] = field(default_factory=list)
@@ -48,12 +58,17 @@ class Conversation:
     """The next task is to follow nothing, the one that runs included."""
     _presses: int = 0
     """How often the running task was to be cancelled."""
+    _asked: "asyncio.Task[str] | None" = None
+    """The question whether the running task may do something."""
+    _refuses: bool = False
+    """Nobody is to be asked any more: the task is being cancelled, or the terminal is gone."""
 
     def __post_init__(self) -> None:
         self.view = TaskView(self.engine.bus, self.screen)
         self.engine.bus.on_event.append(self._hear)
         self.engine.bus.on_pulse.append(self._hear_pulse)
-        self.engine.person = self.approval
+        self._loop = asyncio.get_running_loop()
+        self.engine.person = self.permit
         self.engine.on_notice = self.screen.show
 
     def _hear(self, event: Event) -> None:
@@ -81,7 +96,7 @@ class Conversation:
         if self.running is None or not self.engine.say(self.running.id, self.screen.pasted.expand(text)):
             return False
         row = self.engine.store.task(self.running.id)
-        self.screen.show(describe_hearing(self.running.id, row.state if row else "RUNNING"), "class:dim")
+        self.screen.show(describe_hearing(self.running.id, row.state if row else "RUNNING"), "dim")
         return True
 
     def check_idle(self) -> None:
@@ -104,7 +119,7 @@ class Conversation:
 
     def submit(self, text: str, **options: object) -> None:
         """Starts a task that follows the one before."""
-        given = self.screen.pasted.read(text, lambda told: self.screen.show(told, "class:dim"))
+        given = self.screen.pasted.read(text, lambda told: self.screen.show(told, "dim"))
         attached = clean_output("\n\n".join(filter(None, (self.attached, given.attached))))
         update = {**options, "follows": self.previous, "attached": attached}
         asked = self.chosen.model_copy(update=update)
@@ -125,30 +140,23 @@ class Conversation:
 
     def work_on(self, work: Awaitable[None]) -> None:
         """Has something run beside the prompt. Its errors are a line, and Ctrl-C cancels it."""
-        self._presses = 0
-        self.approval.begin()
+        self._presses, self._refuses = 0, False
         self._work = asyncio.create_task(self._guard(work))
 
     async def _guard(self, work: Awaitable[None]) -> None:
-        ticking = asyncio.create_task(self._tick())
+        drawing = asyncio.create_task(self.screen.keep_fresh())
         try:
             await work
         except asyncio.CancelledError:
-            self.screen.show("Cancelled.", "ansiyellow")
+            self.screen.show("Cancelled.", "yellow")
         except HeadgateError as error:
-            self.screen.show(" ".join(str(error).split()), "ansired")
+            self.screen.show(" ".join(str(error).split()), "red")
         except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened
-            self.screen.show(describe_failure(find_leaf(bug))[0], "ansired")
+            self.screen.show(describe_failure(find_leaf(bug))[0], "red")
         finally:
-            ticking.cancel()
+            drawing.cancel()
             self.running = None
-            self.screen.refresh()
             self.on_end()
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            self.screen.refresh()
 
     async def _carry_out(self, begin: Callable[[], Awaitable[Task]]) -> None:
         engine = self.engine
@@ -173,7 +181,35 @@ class Conversation:
         if report.answer:
             self.screen.show(f"{plain(report.answer)}\n", hanging=None)
         for line in ending_lines(report, paused):
-            self.screen.show(line, prompt_style(line))
+            self.screen.show(line, style_of(line))
+
+    # Permission to run a command or to write a file.
+
+    def permit(self, access: Access) -> Answer:
+        """Asks in the prompt. It is called in the thread of a tool, and waits there for the answer."""
+        return asyncio.run_coroutine_threadsafe(self._permit(access), self._loop).result()
+
+    async def _permit(self, access: Access) -> Answer:
+        if self._refuses:
+            return "no"
+        first, *lines = describe(access)
+        self.screen.show(first, "bold")
+        for line in lines:
+            self.screen.show(line, hanging=4)
+        asking = self.screen.ask(question_for(access), {typed: typed for typed in ANSWERS})
+        self._asked = asyncio.create_task(asking)
+        try:
+            return ANSWERS[await self._asked]
+        except asyncio.CancelledError:
+            return "no"
+        finally:
+            self._asked = None
+
+    def refuse_all(self) -> None:
+        """Answers the question that waits, and all others of this task, with no."""
+        self._refuses = True
+        if self._asked:
+            self._asked.cancel()
 
     # Stopping.
 
@@ -182,7 +218,7 @@ class Conversation:
         if not self.is_busy:
             return False
         self._presses += 1
-        self.approval.abandon()
+        self.refuse_all()
         if self.running is None:
             assert self._work is not None
             self._work.cancel()
@@ -191,10 +227,10 @@ class Conversation:
             if self.engine.cancel(name) == "asked":
                 self.screen.show(
                     f"Cancelling task {name}; its changes so far stay. Ctrl-C again stops it at once.",
-                    "ansiyellow",
+                    "yellow",
                 )
         else:
-            self.screen.show("Stopping it at once.", "ansiyellow")
+            self.screen.show("Stopping it at once.", "yellow")
             kill_own_commands()
         return True
 

@@ -1,51 +1,38 @@
 """The prompt at the bottom of the terminal, what is printed above it, and the questions that it asks."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import IO, TextIO, cast
+from typing import TextIO, cast
 
-from prompt_toolkit.application import Application
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, get_common_complete_suffix
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
-from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
-from prompt_toolkit.layout import (
-    BufferControl,
-    CompletionsMenu,
-    ConditionalContainer,
-    Dimension,
-    Float,
-    FloatContainer,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    Window,
-)
-from prompt_toolkit.output import Output
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
-from prompt_toolkit.widgets import SearchToolbar
+from rich.text import Text
 
-from headgate.cli.interactive.keys import Keyboard, bind_keys
-from headgate.cli.interactive.pasted_text import PastedTexts
-from headgate.cli.terminal import USUAL_WIDTH, fold_lines, styling_stream, terminal_width
+from headgate.cli.interactive.typed_lines import MARK, PastedTexts, goes_on, join_lines
+from headgate.cli.live import console_for
+from headgate.cli.terminal import fold_lines, styling_stream
 from headgate.control_characters import escape_controls
 
 PROMPT, ASKING = "> ", "? "
-MENU_ROWS, USUAL_ROWS = 8, 24
+YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
+TICK = 0.2
+"""Seconds after which the lines below the prompt are drawn again."""
 STYLE = Style.from_dict(
     {
         "prompt": "bold",
-        "question": "bold",
-        "status": "noreverse ansicyan",
-        "more": "noreverse fg:default",
+        "bottom-toolbar": "noreverse",
+        "status": "ansicyan",
         "dim": "fg:ansibrightblack",
         # Colours of the terminal's own theme, so that it can be read on dark and on light.
         "completion-menu": "noreverse bg:default fg:default",
@@ -56,37 +43,9 @@ STYLE = Style.from_dict(
         "scrollbar.button": "bg:default",
     }
 )
-Fragments = list[tuple[str, str]]
-"""Pieces of one line, each with its style."""
 
 
-@dataclass
-class Question:
-    """Something that a person has to answer before the next thing happens."""
-
-    text: str
-    answers: Mapping[str, str]
-    """What may be typed, and what it stands for."""
-    default: str
-    """What a press of Ctrl-C stands for."""
-    answered: "asyncio.Future[str]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    def take(self, typed: str) -> bool:
-        """Answers it, if what was typed is an answer."""
-        answer = self.answers.get(typed.strip().lower())
-        if answer is None or self.answered.done():
-            return False
-        self.answered.set_result(answer)
-        return True
-
-    def dismiss(self) -> None:
-        if not self.answered.done():
-            self.answered.set_result(self.default)
-
-
-class Screen(Keyboard):
+class Screen:
     """Owns the terminal while the interactive mode runs. Whatever is printed goes through `show`.
 
     Nothing that it shows can steer the terminal: control characters are written out.
@@ -102,200 +61,216 @@ class Screen(Keyboard):
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
         """What was typed, with the names of what was pasted; None when the person wants to quit."""
         self.pasted = PastedTexts()
-        self.question: Question | None = None
         self._asking = asyncio.Lock()
-        self._put_aside = ""
-        """What was being typed when a question came."""
+        self._question, self._answers = "", dict[str, str]()
+        self._answered: asyncio.Future[str] | None = None
+        """What becomes the answer to the question; None while nothing is asked."""
         self._status, self._on_interrupt = status, on_interrupt
+        self._console = console_for(sys.stdout)
         is_naming = Condition(lambda: names_something(self.buffer.document.text_before_cursor))
-        self.buffer = Buffer(
-            history=history, completer=completer, complete_while_typing=is_naming, multiline=True
-        )
-        self.output = open_output(sys.stdout)
-        search = SearchToolbar(text_if_not_searching="")
-        self.app: Application[None] = Application(
-            layout=self._lay_out(search),
-            key_bindings=bind_keys(self, has_focus(self.buffer)),
+        self._session: PromptSession[None] = PromptSession(
+            self._message,
+            multiline=True,
+            complete_while_typing=is_naming,
+            enable_suspend=True,
+            completer=completer,
+            history=history,
             style=STYLE,
             include_default_pygments_style=False,
-            input=create_input(sys.stdin),
-            output=self.output,
+            bottom_toolbar=self._toolbar,
+            key_bindings=self._bind_keys(),
             erase_when_done=True,
+            input=create_input(sys.stdin),
+            output=PromptOutput.from_pty(cast(TextIO, styling_stream(sys.stdout))),
         )
-        self.app.ttimeoutlen = 0.05
+        self.buffer, self._app = self._session.default_buffer, self._session.app
+        self._app.ttimeoutlen = 0.05
 
-    def _lay_out(self, search: SearchToolbar) -> Layout:
-        prompt = Window(
-            BufferControl(self.buffer, search_buffer_control=search.control, preview_search=True),
-            get_line_prefix=self._prefix,
-            wrap_lines=True,
-            dont_extend_height=True,
-            height=Dimension(min=1),
-        )
-        asked = Window(
-            FormattedTextControl(lambda: [("class:question", self.question.text if self.question else "")]),
-            wrap_lines=True,
-            dont_extend_height=True,
-        )
-        status = Window(
-            FormattedTextControl(self._status_fragments), dont_extend_height=True, height=Dimension(min=0)
-        )
-        room = Window(height=Dimension(min=0, preferred=MENU_ROWS))
-        is_asking = Condition(lambda: self.question is not None)
-        is_completing = Condition(lambda: self.buffer.complete_state is not None)
-        body = HSplit(
-            [
-                ConditionalContainer(asked, is_asking),
-                prompt,
-                search,
-                ConditionalContainer(room, is_completing),
-                status,
-            ]
-        )
-        menu = CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1)
-        floats = [Float(xcursor=True, ycursor=True, content=menu)]
-        return Layout(FloatContainer(body, floats), focused_element=self.buffer)
+    def _message(self) -> StyleAndTextTuples:
+        if self._answered is None:
+            return [("class:prompt", PROMPT)]
+        return [("class:prompt", f"{fold_lines(self._question, self.width - 1)}\n{ASKING}")]
 
-    def _prefix(self, line: int, wrapped: int) -> AnyFormattedText:
-        if line or wrapped:
-            return "  "
-        return [("class:prompt", ASKING if self.question else PROMPT)]
-
-    def _status_fragments(self) -> FormattedText:
-        if self.app.is_done:
-            return FormattedText()
+    def _toolbar(self) -> StyleAndTextTuples:
         columns = self.width - 1
-        lines = [(style, escape_controls(text)[:columns]) for style, text in self._status(columns)]
-        joined: Fragments = []
-        for style, text in lines:
-            joined += [("", "\n")] if joined else []
-            joined.append((style, text))
-        return FormattedText(joined)
+        pieces: StyleAndTextTuples = []
+        for style, text in self._status(columns):
+            pieces += [("", "\n" * bool(pieces)), (style, escape_controls(text)[:columns])]
+        return pieces
 
     @property
     def width(self) -> int:
         """How many columns there are."""
-        return self.output.get_size().columns
+        return self._console.width
 
     async def run(self) -> None:
         """Shows the prompt until `close`. EOFError when the terminal is gone."""
-        await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+        await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+
+    async def keep_fresh(self) -> None:
+        """Draws the lines below the prompt again and again, while something runs that they are about."""
+        while True:
+            await asyncio.sleep(TICK)
+            self._app.invalidate()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the prompt is on the terminal."""
+        return self._app.is_running and not self._app.is_done
 
     def close(self) -> None:
         """Gives the terminal back."""
-        if self.app.is_running and not self.app.is_done:
-            self.app.exit()
+        if self.is_shown:
+            self._app.exit()
 
     def abandon(self) -> None:
         """Ends the prompt without a word: its terminal is gone."""
-        if self.app.is_running and not self.app.is_done:
-            self.app.exit(exception=EOFError)
-
-    def refresh(self) -> None:
-        """Draws the prompt and the status again."""
-        self.app.invalidate()
+        if self.is_shown:
+            self._app.exit(exception=EOFError)
 
     # What is printed.
 
     def show(self, text: str, style: str = "", *, hanging: int | None = 2) -> None:
         """Prints text above the prompt, broken at words. `hanging` is as for `fold_lines`."""
         for line in text.split("\n"):
-            folded = fold_lines(escape_controls(line), self.width, hanging)
-            self.show_fragments([(style, folded)])
+            self.print(Text(fold_lines(escape_controls(line), self.width, hanging), style))
 
     def show_whole(self, line: str, style: str = "") -> None:
         """Prints a line as it is, such as one of a diff: where it is too long, the terminal breaks it."""
-        self.show_fragments([(style, escape_controls(line))])
+        self.print(Text(escape_controls(line), style))
 
-    def show_fragments(self, line: Fragments) -> None:
-        """Prints a line of several styles, which fits and holds no control characters.
+    def print(self, text: Text) -> None:
+        """Prints text that fits and holds no control characters.
 
-        The terminal stays as it is for typing: keys that are pressed meanwhile keep their meaning.
+        The library's own way to print above a prompt gives the terminal back for a moment: a Ctrl-D would be
+        lost, and what a model says could steer the terminal.
         """
-        is_drawn = self.app.is_running and not self.app.is_done
-        if is_drawn:
-            self.app.renderer.erase(leave_alternate_screen=False)
-        print_formatted_text(self.output, FormattedText([*line, ("", "\n")]), STYLE)
-        if is_drawn:
-            self.app.invalidate()
+        if self.is_shown:
+            self._app.renderer.erase(leave_alternate_screen=False)
+        self._console.print(text)
+        if self.is_shown:
+            self._app.invalidate()
 
     def clear(self) -> None:
         """Empties the window. What has left it at its top stays."""
-        self.app.renderer.clear()
-        self.refresh()
+        self._app.renderer.clear()
+        self._app.invalidate()
 
     # What is asked.
 
-    async def ask(self, text: str, answers: Mapping[str, str], default: str) -> str:
-        """Asks, one question at a time, and waits. What was being typed comes back afterwards."""
+    async def ask(self, text: str, answers: Mapping[str, str]) -> str:
+        """Asks, one question at a time, and waits. What was being typed comes back afterwards.
+
+        `answers` has what may be typed, and what it stands for; nothing stands for Ctrl-C, too.
+        """
         async with self._asking:
-            question = Question(text, answers, default)
-            self._put_aside = self.buffer.text
+            put_aside = self.buffer.text
             self.buffer.reset()
-            self.question = question
-            self.refresh()
+            self._question, self._answers = escape_controls(text), dict(answers)
+            self._answered = asyncio.get_running_loop().create_future()
+            self._app.invalidate()
             try:
-                return await question.answered
+                return await self._answered
             finally:
-                self.question = None
+                self._answered = None
                 if not self.buffer.text:
-                    self.buffer.insert_text(self._put_aside)
-                self._put_aside = ""
-                self.refresh()
+                    self.buffer.insert_text(put_aside)
+                self._app.invalidate()
+
+    def dismiss(self) -> bool:
+        """Answers the question that is asked as Enter alone does; False if there is none."""
+        return self._answer("")
+
+    def _answer(self, typed: str) -> bool:
+        if self._answered is None:
+            return False
+        answer = self._answers.get(typed.strip().lower())
+        if answer is not None and not self._answered.done():
+            self._answered.set_result(answer)
+        return True
 
     # What is typed.
 
-    def accept(self) -> None:
+    def _accept(self) -> None:
         """Takes what is in the prompt: the answer to a question, or a line."""
         typed = self.buffer.text
-        if self.question:
-            self.buffer.reset()
-            self.show(f"{self.question.text}{typed}", "class:dim")
-            self.question.take(typed)
-            return
-        if not typed.strip():
-            self.buffer.reset()
-            return
-        self.buffer.reset(append_to_history=True)
-        first, *others = escape_controls(typed).split("\n")
-        self.show_fragments([("class:prompt", PROMPT), ("", first)])
-        for line in others:
-            self.show_fragments([("", f"  {line}")])
-        self.lines.put_nowait(typed)
+        is_line = self._answered is None and bool(typed.strip())
+        self.buffer.reset(append_to_history=is_line)
+        if is_line:
+            self.print(Text.assemble((PROMPT, "bold"), escape_controls(typed).replace("\n", "\n  ")))
+            self.lines.put_nowait(typed)
+        elif self._answered:
+            self.show(f"{self._question}{typed}", "dim")
+            self._answer(typed)
 
     def give_back(self, text: str) -> None:
         """Puts a line that could not be used into the prompt again, unless something else is there."""
         if not self.buffer.text:
             self.buffer.insert_text(self.pasted.shorten(text))
 
-    def interrupt(self) -> None:
-        self._on_interrupt()
+    def _bind_keys(self) -> KeyBindings:
+        """What the keys do that are special here; all others do what they do in a shell."""
+        keys, in_prompt = KeyBindings(), has_focus(DEFAULT_BUFFER)
 
-    def end(self) -> None:
-        if self.question:
-            self.question.dismiss()
-        else:
-            self.lines.put_nowait(None)
+        @keys.add("enter", filter=in_prompt)
+        def _(event: KeyPressEvent) -> None:
+            buffer = self.buffer
+            if buffer.complete_state and buffer.complete_state.current_completion:
+                buffer.complete_state = None
+                if not buffer.text.startswith(MARK):
+                    return  # a file was chosen, and the sentence goes on
+            if buffer.cursor_position == len(buffer.text) and goes_on(buffer.text):
+                buffer.document = Document(join_lines(buffer.text))
+            else:
+                self._accept()
+
+        @keys.add("tab", filter=in_prompt)
+        def _(event: KeyPressEvent) -> None:
+            # What the library does with Tab is lost while it looks for completions of the keys before.
+            buffer = self.buffer
+            if buffer.complete_state:
+                buffer.complete_next()
+                return
+            asked = CompleteEvent(completion_requested=True)
+            found = list(buffer.completer.get_completions(buffer.document, asked))
+            if len(found) == 1:
+                buffer.apply_completion(found[0])
+            elif common := get_common_complete_suffix(buffer.document, found):
+                buffer.insert_text(common)
+            else:
+                buffer.start_completion()
+
+        @keys.add("escape", "enter", filter=in_prompt)
+        def _(event: KeyPressEvent) -> None:
+            self.buffer.newline(copy_margin=False)
+
+        @keys.add("c-c", filter=in_prompt, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self._on_interrupt()
+
+        @keys.add("c-d", filter=in_prompt)
+        def _(event: KeyPressEvent) -> None:
+            if self.buffer.text:
+                self.buffer.delete()
+            elif not self.dismiss():
+                self.lines.put_nowait(None)
+
+        @keys.add(Keys.BracketedPaste, filter=in_prompt)
+        def _(event: KeyPressEvent) -> None:
+            self.buffer.insert_text(self.pasted.shorten(event.data))
+
+        return keys
+
+
+class PromptOutput(Vt100_Output):
+    """A terminal that is not asked where its cursor is: the answer could be lost in what is typed."""
+
+    def get_rows_below_cursor_position(self) -> int:
+        """The row of the cursor is there in any case."""
+        return 1
 
 
 def names_something(text: str) -> bool:
     """Whether what stands before the cursor is a command's name, or a file that is mentioned."""
     word = text.replace("\n", " ").rpartition(" ")[2]
     return word.startswith("@") or (text.startswith("/") and "\n" not in text)
-
-
-def open_output(stream: IO[str]) -> Output:
-    """The terminal behind a stream, for Headgate's own styles. It is not asked where its cursor is.
-
-    An answer to that could be lost in what is typed, and nothing here needs it.
-    """
-    own = styling_stream(stream)
-
-    def size() -> Size:
-        try:
-            rows = os.get_terminal_size(own.fileno()).lines
-        except OSError:
-            rows = 0
-        return Size(rows=rows or USUAL_ROWS, columns=terminal_width(own) or USUAL_WIDTH)
-
-    return Vt100_Output(cast(TextIO, own), size, term=os.environ.get("TERM"), enable_cpr=False)

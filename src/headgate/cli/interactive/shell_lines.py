@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.cli.interactive.conversation import Conversation
+from headgate.cli.interactive.screen import YES_OR_NO
 from headgate.config import Config, Loaded
 from headgate.core import Options, plain
 from headgate.engine import find_sandbox, run_own_command
@@ -14,7 +15,6 @@ from headgate.process import NoSandbox
 
 MOST_LINES = 400
 """Lines of output that are shown; more can be attached to a task."""
-_YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
 
 
 @dataclass
@@ -46,7 +46,7 @@ class ShellLines:
             told = f"in the sandbox of a task's commands: {network} network, .git read-only, secrets hidden."
         self.talk.screen.show(f"Commands after an exclamation mark run {told}")
         asked = f"Run {command.splitlines()[0][:60]}, and later ones of this session? [y] yes  [N] no: "
-        return await self.talk.screen.ask(asked, _YES_OR_NO, "no") == "yes"
+        return await self.talk.screen.ask(asked, YES_OR_NO) == "yes"
 
     async def _run(self, command: str, config: Config) -> None:
         screen, shown = self.talk.screen, 0
@@ -59,7 +59,7 @@ class ShellLines:
 
         result = await run_own_command(self.talk.engine.folder, config, command, show)
         if shown > MOST_LINES:
-            screen.show(f"... and {shown - MOST_LINES} more lines.", "class:dim")
+            screen.show(f"... and {shown - MOST_LINES} more lines.", "dim")
         status = "It took too long and was stopped" if result.timed_out else f"Exit code {result.exit_code}"
         self.talk.output = f"$ {command}\n{result.output.rstrip()}\n{status}"
-        screen.show(f"{status}. /attach adds the output to the next task.", "class:dim")
+        screen.show(f"{status}. /attach adds the output to the next task.", "dim")

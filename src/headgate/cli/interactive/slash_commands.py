@@ -14,6 +14,7 @@ from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import Answers
 from headgate.cli.interactive.model_menu import USUAL, ModelMenu
 from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
+from headgate.cli.interactive.screen import YES_OR_NO
 from headgate.cli.interactive.typed_lines import LEAVING
 from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.printing import printable
@@ -150,7 +151,7 @@ class SlashCommands:
         outcome = await self.talk.engine.merge(name, MergeProgress(show, self._show_step))
         if isinstance(outcome, Overlap):
             for line in outcome.sentences():
-                self._show(plain(line), "ansiyellow")
+                self._show(plain(line), "yellow")
         elif outcome.verification is None:
             self._show(NOT_VERIFIED)
         else:
@@ -170,7 +171,7 @@ class SlashCommands:
             outcome = await self.talk.engine.undo(name)
             overlaps = isinstance(outcome, Overlap)
             for line in outcome.sentences() if isinstance(outcome, Overlap) else undone_lines(outcome):
-                self._show(plain(line), "ansiyellow" if overlaps else "")
+                self._show(plain(line), "yellow" if overlaps else "")
 
         self.talk.work_on(run())
 
@@ -229,13 +230,13 @@ class SlashCommands:
     def _show_steps(self, found: StepsOutcome) -> None:
         for ran in found.ran:
             line = f"{ran.step.name}: {say_result(ran)}"
-            self._show(line, "ansired" if ran in found.failed else "ansigreen")
+            self._show(line, "red" if ran in found.failed else "green")
             for output in ran.tail.splitlines()[-20:] if ran in found.failed else ():
                 self._show(f"  | {output}")
         if found.broken:
-            self._show(found.sentence(), "ansired")
+            self._show(found.sentence(), "red")
         if found.log:
-            self._show(f"Log: {found.log}", "class:dim")
+            self._show(f"Log: {found.log}", "dim")
 
     # What the next tasks use.
 
@@ -305,7 +306,7 @@ class SlashCommands:
             for line in text.splitlines():  # all of it: what is not seen cannot be approved
                 self.talk.screen.show(f"  {line}", hanging=2)
             asked = "Send this text, now and from now on? [y] yes  [N] no: "
-            if await self.talk.screen.ask(asked, _YES_OR_NO, "no") != "yes":
+            if await self.talk.screen.ask(asked, YES_OR_NO) != "yes":
                 self._show("It was not sent.")
                 return
             self.answers.add(command.digest)
@@ -331,14 +332,13 @@ class SlashCommands:
         return find_settled(store, rest.strip() or None)
 
 
-_YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
 _ABOUT_TASKS = frozenset({"tasks", "show", "diff", "apply", "abort", "undo", "cancel"})
 
 
 def _diff_style(line: str) -> str:
     if line.startswith(("+++", "---", "diff ", "index ")):
         return "bold"
-    return {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}.get(line[:1], "")
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
 @dataclass(frozen=True, slots=True)

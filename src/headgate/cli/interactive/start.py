@@ -10,17 +10,15 @@ from pathlib import Path
 
 from headgate.cli.failures import describe_failure
 from headgate.cli.follow import leave_to_worker, start_worker, use_worker_signals
-from headgate.cli.interactive.approval_question import PromptApproval
 from headgate.cli.interactive.completion import Choice, FileNames, PromptCompleter
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.first_start import model_problem, offer_config
 from headgate.cli.interactive.kept_lines import Answers, KeptLines, state_folder
-from headgate.cli.interactive.misplaced import find_misplaced
 from headgate.cli.interactive.next_task import NextTask
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.shell_lines import ShellLines
 from headgate.cli.interactive.slash_commands import COMMANDS, SlashCommands
-from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
+from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, find_misplaced, read_line
 from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.stored_tasks import find_interruption
 from headgate.cli.terminal import redirect_to_null, terminal_descriptors
@@ -63,7 +61,7 @@ class Session:
         completer = PromptCompleter(self._names, self._arguments, self._files)
         self._screen = Screen(history, completer, self._status, self._interrupt)
         history.expand = self._screen.pasted.expand
-        self._talk = Conversation(engine, self._screen, options, PromptApproval(self._screen), self._look)
+        self._talk = Conversation(engine, self._screen, options, self._look)
         self._next = NextTask(root, self._read_config)
         self._shell = ShellLines(self._talk, self._read_config)
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
@@ -121,7 +119,7 @@ class Session:
     async def _greet(self) -> None:
         for note in self._engine.notes:
             self._screen.show(note)
-        self._screen.show("Type a task, or /help. Ctrl-D quits.", "class:dim")
+        self._screen.show("Type a task, or /help. Ctrl-D quits.", "dim")
         self._commands.look()
         running = self._engine.store.running()
         if running:
@@ -135,12 +133,12 @@ class Session:
         try:
             loaded = self._read_config(self._talk.chosen)
         except ConfigError as error:
-            self._screen.show(f"Tasks cannot be started yet: {error}", "ansiyellow")
+            self._screen.show(f"Tasks cannot be started yet: {error}", "yellow")
             return
         for note in loaded.notes:
             self._screen.show(note)
         if problem := await model_problem(loaded):
-            self._screen.show(f"{problem} headgate doctor says more.", "ansiyellow")
+            self._screen.show(f"{problem} headgate doctor says more.", "yellow")
 
     async def _work(self) -> None:
         greeting = asyncio.create_task(self._greet())
@@ -165,9 +163,9 @@ class Session:
             elif typed is not None and not self._turn_back(typed.text):
                 self._talk.take(typed.text)
         except HeadgateError as error:
-            self._screen.show(" ".join(str(error).split()), "ansired")
+            self._screen.show(" ".join(str(error).split()), "red")
         except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened
-            self._screen.show(describe_failure(bug)[0], "ansired")
+            self._screen.show(describe_failure(bug)[0], "red")
 
     def _turn_back(self, text: str) -> bool:
         """Says what to type instead of a line that would be a strange task; False if it is none."""
@@ -183,7 +181,7 @@ class Session:
             self._talk.cancel()  # nothing that could go on without this process
             return True
         name = self._talk.running.id
-        how = await self._screen.ask(_LEAVING.format(name=name), _WAYS, "stay")
+        how = await self._screen.ask(_LEAVING.format(name=name), _WAYS)
         if not self._talk.is_busy:
             return how != "stay"  # it has ended meanwhile
         if how == "background":
@@ -202,12 +200,12 @@ class Session:
     def _interrupt(self) -> None:
         if self._talk.cancel():
             return
-        if self._screen.question:
-            self._screen.question.dismiss()
-        elif self._screen.buffer.text:
+        if self._screen.dismiss():
+            return
+        if self._screen.buffer.text:
             self._screen.buffer.reset()
         else:
-            self._screen.show("Ctrl-D or /quit quits.", "class:dim")
+            self._screen.show("Ctrl-D or /quit quits.", "dim")
 
     def _heed_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -223,8 +221,7 @@ class Session:
         """Cancels what runs, and quits when that has ended."""
         self._is_ending = True
         self._talk.cancel()
-        if self._screen.question:
-            self._screen.question.dismiss()
+        self._screen.dismiss()
         self._commands.wants_to_quit = True
         self._screen.lines.put_nowait("")
 
@@ -235,7 +232,7 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
         use_worker_signals()
-        self._talk.approval.abandon()
+        self._talk.refuse_all()
         self._screen.abandon()
         for descriptor in self._terminals:
             redirect_to_null(descriptor)

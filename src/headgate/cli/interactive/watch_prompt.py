@@ -14,8 +14,6 @@ from headgate.cli.interactive.task_view import TaskView
 from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
 from headgate.log import Bus
 
-TICK = 0.2
-
 
 class WatchPrompt(TaskView):
     """Shows a task above a prompt. What is typed there goes to `say`, which answers with a sentence.
@@ -39,7 +37,7 @@ class WatchPrompt(TaskView):
         self._watching = asyncio.current_task()
         showing = asyncio.create_task(self._screen.run())
         showing.add_done_callback(lambda _: self._stop())  # the terminal is gone
-        beside = [asyncio.create_task(self._speak()), asyncio.create_task(self._tick())]
+        beside = [asyncio.create_task(self._speak()), asyncio.create_task(self._screen.keep_fresh())]
         try:
             yield
         finally:
@@ -47,14 +45,14 @@ class WatchPrompt(TaskView):
             for task in beside:
                 task.cancel()
             unsaid = self._screen.buffer.text.strip()
-            if self._screen.app.is_running:
+            if self._screen.is_shown:
                 self._screen.close()
             else:
                 showing.cancel()
             with suppress(EOFError, asyncio.CancelledError):
                 await showing
             if unsaid:
-                self._screen.show(f"Not said: {unsaid}", "class:dim")
+                self._screen.show(f"Not said: {unsaid}", "dim")
 
     def _stop(self) -> None:
         if self._watching:
@@ -72,14 +70,9 @@ class WatchPrompt(TaskView):
                 case TypedShell(command):
                     self._explain(f"!{command}")
                 case typed:
-                    self._screen.show(self._say(self._screen.pasted.expand(typed.text)), "class:dim")
+                    self._screen.show(self._say(self._screen.pasted.expand(typed.text)), "dim")
         self._stop()
 
     def _explain(self, typed: str) -> None:
         told = f"{typed} works in the interactive terminal: headgate without a command."
         self._screen.show(f"{told} Here, what you type is said to the task, and /quit quits.")
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            self._screen.refresh()
