@@ -67,6 +67,8 @@ class StageState:
     attempt: int
     turns_allowed: int
     kind: str = "talk"
+    is_announced: bool = True
+    """Whether people are told of it as a stage. A run of the verification steps has its own words."""
     reason: str = "next"
     """Why it was entered."""
     item: str = ""
@@ -111,11 +113,6 @@ class StageState:
     def note(self) -> Note | None:
         """What the model said about its work at the end of this attempt, accepted or not."""
         return self.counts.done or self.conclusion
-
-    @property
-    def is_announced(self) -> bool:
-        """Whether people are told of it as a stage. A run of the verification steps has its own words."""
-        return bool(self.title)
 
     def equip(self, tools: Iterable[str]) -> None:
         """The tools that it was entered with. A stage without any may change files in its own way."""

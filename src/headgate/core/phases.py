@@ -280,5 +280,5 @@ def _count_plan(state: State, body: PlanWritten, now: Moment) -> None:
 
 @follows(StageStarted)
 def _begin_stage(state: State, body: StageStarted, now: Moment) -> None:
-    if body.title:
+    if body.announced:
         state[Phases].now = state[Phases].now.hear(answered=True)

@@ -1,7 +1,9 @@
 """How stages begin and end, and what the runtime decides in between."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import model_validator
 
 from headgate.core.attempt import StageState, is_announced_end
 from headgate.core.conclusion import Conclusion
@@ -41,11 +43,22 @@ class StageStarted(Body):
     item: str = ""
     """The step of the plan that it carries out, where the flow makes a stage for each."""
     stage_kind: str = "talk"
-    """What it does; see `Stage.kind`. A stage that is not announced to people has no title."""
+    """What it does; see `Stage.kind`."""
+    announced: bool = True
+    """Whether people are told of it as a stage; a run of the verification steps has its own words."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_title(cls, fields: Any) -> Any:
+        """Earlier versions said it by leaving the title out."""
+        if isinstance(fields, dict) and fields.get("title") == "":
+            return {"announced": False, **fields}
+        return fields
 
     def apply(self, state: State, now: Moment) -> None:
         entered = StageState(now.path, self.stage, self.title, self.attempt, self.turns, item=self.item)
         entered.kind, entered.reason = self.stage_kind, self.reason
+        entered.is_announced = self.announced
         entered.counts.started_at = entered.counts.last_at = now.at
         entered.equip(self.tools)
         state.tree.enter(entered)
@@ -53,7 +66,7 @@ class StageStarted(Body):
 
     def line(self, state: State, now: Moment) -> Line | None:
         text = self._say(state, now.path)
-        return Line(text, "stage") if self.title and text else None
+        return Line(text, "stage") if self.announced and text else None
 
     def _say(self, state: State, path: str) -> str:
         scout = next((name for name, shown in SCOUTS.items() if shown == self.title), "")

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from pydantic import model_validator
+
 from headgate.core.attempt import UNUSABLE
 from headgate.core.counts import Fault
 from headgate.core.event import Body, Line, Moment, Slice
@@ -54,6 +56,9 @@ class Servers(Slice, order=50):
         return (self.cut.describe(),) if self.cut else ()
 
 
+_IN_SLUG = {"correct_": "fault", "nudge_": "loop", "result ": "result_of"}
+
+
 class MessageAdded(Body):
     """The runtime put a message into a transcript. `slug` says which."""
 
@@ -62,15 +67,33 @@ class MessageAdded(Body):
     slug: str
     said: tuple[int, ...] = ()
     """The lines of a person that it contains, by number."""
+    fault: str = ""
+    """What was wrong with the reply that it answers; empty where nothing was."""
+    loop: str = ""
+    """The kind of loop that it tells of, if it does."""
+    result_of: str = ""
+    """The stage whose result it brings, if it does."""
+    guides: tuple[str, ...] = ()
+    """The files with a project's rules for some folder that it contains."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_slug(cls, fields: Any) -> Any:
+        """Earlier versions wrote some of these facts into the slug alone."""
+        if isinstance(fields, dict):
+            for prefix, name in _IN_SLUG.items():
+                if str(fields.get("slug", "")).startswith(prefix):
+                    return {name: fields["slug"].removeprefix(prefix), **fields}
+        return fields
 
     def apply(self, state: State, now: Moment) -> None:
-        if self.slug.startswith("correct_"):
-            fault = self.slug.removeprefix("correct_")
-            state[Calls].corrections[fault] += 1
+        corrections = state[Calls].corrections
+        if self.fault:
+            corrections[self.fault] += 1
             if attempt := state.nodes.get(now.path):
-                attempt.counts.faults[Fault(fault)] += 1
-        elif self.slug.startswith("nudge_"):
-            state[Calls].corrections[self.slug.replace("nudge_", "loop_")] += 1
+                attempt.counts.faults[Fault(self.fault)] += 1
+        if self.loop:
+            corrections[f"loop_{self.loop}"] += 1
 
 
 class ReplyReceived(Spending):
@@ -249,6 +272,8 @@ class ToolFinished(Body):
     """Stands for the answer: equal answers have equal ones."""
     tree: str = ""
     """The git tree that a command left, where whose changes are whose is recorded."""
+    guides: tuple[str, ...] = ()
+    """The files with a project's rules for some folder that the answer contains."""
     told: str = ""
     """What came of it in a few words for people: lines added and removed, or how a command failed."""
 

@@ -71,6 +71,7 @@ def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> Sta
     started = StageStarted(
         stage=stage.id,
         title=stage.title if run.is_announced else "",
+        announced=run.is_announced,
         attempt=job.state.tree.attempts_at(stage.id) + 1,
         reason=entrance.reason,
         tools=tuple(spec.name for spec in run.scope.every) if run.is_conversation else (),

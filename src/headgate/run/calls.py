@@ -129,6 +129,7 @@ class CallAnswer:
     sources: tuple[str, ...] = ()
     tree: str = ""
     told: str = ""
+    guides: tuple[str, ...] = ()
 
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
@@ -193,14 +194,17 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
     outcome, tree = await run_tool(run, call, tool, args)
-    text = outcome.text
+    text, guides = outcome.text, dict[str, str]()
     if run.job.pinned.agents_md and outcome.read:
-        text += await asyncio.to_thread(
+        guides = await asyncio.to_thread(
             nested_guides, run.job.place.context.workspace, run.transcript, outcome.read
         )
+        text += "".join(guides.values())
     changed = tuple(change.path for change in outcome.changes)
     told = outcome.told or await asyncio.to_thread(_count_lines, outcome.changes)
-    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources, tree, told)
+    return CallAnswer(
+        text, "", outcome.read, changed, outcome.restored, outcome.sources, tree, told, tuple(guides)
+    )
 
 
 def _count_lines(changes: Sequence[FileChange]) -> str:
@@ -266,6 +270,7 @@ def _finished(
         result=_digest(answer.text),
         tree=answer.tree,
         told=answer.told,
+        guides=tuple(map(show_path, answer.guides)),
     )
 
 

@@ -60,9 +60,12 @@ def read_guide(workspace: Workspace, path: str) -> str:
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}\n[the rest of {show_path(path)} is cut]"
 
 
-def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str, ...]) -> str:
-    """The nearest guide above each file that was read, unless this conversation has it; the root's it has."""
-    parts = []
+def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str, ...]) -> dict[str, str]:
+    """The nearest guide above each file that was read, unless this conversation has it; the root's it has.
+
+    By its path, each as it is to be shown.
+    """
+    found: dict[str, str] = {}
     for path in read:
         for folder in PurePosixPath(path).parents:
             guide = str(folder / NAME)
@@ -72,9 +75,9 @@ def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str,
                 break
             if text := read_guide(workspace, guide):
                 transcript.guides_given.add(guide)
-                parts.append(f"\n\n[{show_path(guide)}, which applies to this file]\n{text}")
+                found[guide] = f"\n\n[{show_path(guide)}, which applies to this file]\n{text}"
                 break
-    return "".join(parts)
+    return found
 
 
 LISTED = 40

@@ -64,4 +64,4 @@ def deliver_user_messages(run: StageRun) -> None:
         lines=render_lines([said[number] for number in missing], said_room(run.job, run.stage)),
         rest=f" This is still the last turn: you can only call {tools}." if run.state.counts.granted else "",
     )
-    tell(run, "person", text, tuple(missing))
+    tell(run, "person", text, said=tuple(missing))

@@ -4,7 +4,6 @@ Each step ends with one commit, so that what was counted up to there is all that
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 
 from headgate.config import fill
@@ -34,13 +33,13 @@ from headgate.core import (
     bound_note,
     decide,
     list_names,
+    parse_path,
     place_of,
     say_duration,
     say_reason,
     show_path,
     wait_seconds,
 )
-from headgate.patterns import regex
 from headgate.run.asking import known_window
 from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import fail_if_too_little_done, try_exit
@@ -61,12 +60,9 @@ from headgate.run.stage import Conversation, Entrance, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
 
-_GUIDE = regex(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
 GAVE_UP = ("failed_calls", "retry_exhaustion", "loop", "task_status_standalone_limit", "task_status_stuck")
 """Why a model is made to conclude whose work may be done all the same."""
-_RESULT = "result "
-"""Begins the slug of a message with the result of another stage, whose id follows."""
 
 
 Take = Callable[[StageRun], Awaitable[None]]
@@ -127,7 +123,7 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
             tell(run, "transfer", f"What was said in earlier stages:\n{said}")
     if stage.view.transcript == "parent":
         for name, text in results_elsewhere(job, stage, run.transcript):
-            tell(run, f"{_RESULT}{name}", text)
+            tell(run, f"result {name}", text, result_of=name)
     if entry.reason == "next":
         tell(run, "stage", stage_message(stage))
         run.transcript.rebuild(stage.view)
@@ -145,10 +141,12 @@ async def _tell_task(run: StageRun) -> None:
     lines = tuple(run.job.state[Person].said)
     opening = await asyncio.to_thread(open_task, run.job, run.stage)
     text, shown = opening.text, opening.mentioned
+    guides: dict[str, str] = {}
     if run.job.pinned.agents_md and shown.read:
         workspace = run.job.place.context.workspace
-        text += await asyncio.to_thread(nested_guides, workspace, run.transcript, shown.read)
-    tell(run, "task", text, lines, shown.images)
+        guides = await asyncio.to_thread(nested_guides, workspace, run.transcript, shown.read)
+    text += "".join(guides.values())
+    tell(run, "task", text, said=lines, images=shown.images, guides=tuple(map(show_path, guides)))
     if shown.text:
         said = tuple(run.job.place.redact(problem) for problem in shown.problems)
         images = tuple(path for path, _ in shown.images)
@@ -347,10 +345,9 @@ class Talk(Conversation):
                     case _:
                         transcript.add(message)
                 transcript.note_lines(body.said, message)
-                if slug == "task":
-                    transcript.guides_given.update(_GUIDE.findall(content))
-                if slug.startswith(_RESULT):
-                    transcript.results_given.add(slug.removeprefix(_RESULT))
+                transcript.guides_given.update(map(parse_path, body.guides))
+                if body.result_of:
+                    transcript.results_given.add(body.result_of)
                 if body.slug == "stage":
                     transcript.rebuild(stage.view)
             case ReplyFailed() if content:
@@ -361,7 +358,7 @@ class Talk(Conversation):
                 transcript.add(read_reply(content))
             case ToolFinished():
                 transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
-                transcript.guides_given.update(_GUIDE.findall(content))
+                transcript.guides_given.update(map(parse_path, body.guides))
             case ViewCompacted():
                 transcript.rebuild(stage.view, body.chars)
             case _:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from headgate.config import fill
 from headgate.core import (
@@ -83,7 +84,7 @@ async def _nudge(run: StageRun) -> None:
     name = run.state.memory.names.get(run.state.memory.latest, "The call")
     text = fill(f"nudge_{kind}", count=count, tool=name, done=run.scope.done.name)
     run.record(DecisionMade(action="nudge", reason=kind, detail=text.split(". ", maxsplit=1)[0].rstrip(".")))
-    tell(run, f"nudge_{kind}", text)
+    tell(run, f"nudge_{kind}", text, loop=kind)
     await run.job.log.commit()
 
 
@@ -110,20 +111,22 @@ def tell(
     run: StageRun,
     slug: str,
     text: str,
-    said: tuple[int, ...] = (),
+    *,
     images: Sequence[tuple[str, Image]] = (),
+    **facts: Any,
 ) -> None:
     """Puts a message of the runtime into the transcript; it is committed with what caused it.
 
-    `said`: the lines of a person that it contains. `images` go with it, by path.
+    `images` go with it, by path. `facts`: what else `MessageAdded` says of it.
     """
     for path, image in images:
         run.record(ImageAdded(path=path, media_type=image.media_type), image.data)
     shown = tuple(image for _, image in images)
     message = Message("user", run.job.place.redact(clean_text(text)), images=shown)
-    run.record(MessageAdded(role="user", slug=slug, said=said), message.content)
+    told = MessageAdded(role="user", slug=slug, **facts)
+    run.record(told, message.content)
     run.transcript.add(message)
-    run.transcript.note_lines(said, message)
+    run.transcript.note_lines(told.said, message)
 
 
 async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
@@ -208,9 +211,14 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
             return None
         _keep_broken(run, failed, error.said)
         if isinstance(error, ReplyTooLong):
-            tell(run, "correct_too_long", fill("too_long"))
+            tell(run, "correct_too_long", fill("too_long"), fault="too_long")
         else:
-            tell(run, "correct_bad_reply", fill("bad_reply", reason=failed.detail.rstrip(".")))
+            tell(
+                run,
+                "correct_bad_reply",
+                fill("bad_reply", reason=failed.detail.rstrip(".")),
+                fault="bad_reply",
+            )
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     else:
@@ -257,10 +265,10 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         if message.content.strip():
             keep_refused_note(run, _note_of(run, message))
         if run.state.counts.final_turns == 1:
-            tell(run, "correct_final", fill("final_again", call=run.scope.final_call))
+            tell(run, "correct_final", fill("final_again", call=run.scope.final_call), fault="final")
         return
     if cut_off:
-        tell(run, "correct_cut_off", fill("cut_off"))
+        tell(run, "correct_cut_off", fill("cut_off"), fault="cut_off")
         return
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = (
@@ -272,9 +280,19 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         if missing and run.state.counts.granted:
             keep_refused_note(run, note)
         elif missing:
-            tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
+            tell(
+                run,
+                "correct_not_done",
+                fill("not_done", stage=run.stage.id, reason=missing),
+                fault="not_done",
+            )
         return
-    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id, done=run.scope.done.name))
+    tell(
+        run,
+        "correct_text_only",
+        fill("text_only", stage=run.stage.id, done=run.scope.done.name),
+        fault="text_only",
+    )
 
 
 def _note_of(run: StageRun, message: Message) -> Note:
