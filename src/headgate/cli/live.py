@@ -145,8 +145,8 @@ class ShownTask:
         self.activity.hear(event)
         self.waiting = ""
         line, body = event.line(self.state), event.body
-        if line and line.tone != "call":
-            self.print_line(line.text, self.state.seconds)
+        if line and not line.is_detail:
+            self.print_line(line.text, line.elapsed)
         elif line and self.shows_calls:
             self.print_more(line.text)
         if isinstance(body, PhaseChanged) and self.state.config.get("phase_log") in ("stdout", "both"):

@@ -78,7 +78,6 @@ from headgate.core.event import (
     Body,
     Event,
     Line,
-    Tone,
     read_body,
 )
 from headgate.core.failures import (

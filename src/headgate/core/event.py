@@ -9,7 +9,7 @@ What belongs to one feature is kept in a `Slice` of the state, which stands besi
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from headgate.core.settings import Data
@@ -27,6 +27,16 @@ class Line:
 
     text: str
     tone: Tone = "plain"
+    seq: int = 0
+    at: float = 0.0
+    """The event that it is about."""
+    elapsed: float = 0.0
+    """Seconds that the task had been worked on."""
+
+    @property
+    def is_detail(self) -> bool:
+        """It is of use only to those who watch the task as it runs."""
+        return self.tone == "call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,8 @@ class Event(Moment):
 
     def line(self, state: "State") -> Line | None:
         """What people are told of it. `state` is the state after it."""
-        return self.body.line(state, self)
+        line = self.body.line(state, self)
+        return line and replace(line, seq=self.seq, at=self.at, elapsed=state.seconds)
 
     def as_json(self) -> dict[str, Any]:
         """The event as `--json` prints it."""

@@ -15,7 +15,16 @@ from typing import Any
 
 import orjson
 
-from headgate.core import FINAL_STATES, Event, Pulse, State, TaskResumed, TaskStarted, fold
+from headgate.core import (
+    FINAL_STATES,
+    Event,
+    Line,
+    Pulse,
+    State,
+    TaskResumed,
+    TaskStarted,
+    fold,
+)
 from headgate.engine import Activity
 from headgate.log import Bus, Store, find_pause
 
@@ -50,8 +59,8 @@ class Narrator:
     store: Store
     _states: dict[str, State] = field(default_factory=dict)
 
-    def text(self, event: Event) -> str | None:
-        """Takes the next event of a task; one line about it if it is a milestone.
+    def line(self, event: Event) -> Line | None:
+        """Takes the next event of a task; the line about it if it is a milestone.
 
         Events before the first one that it is given are looked up.
         """
@@ -64,19 +73,19 @@ class Narrator:
         line = event.line(state)
         if state.status in FINAL_STATES:
             del self._states[event.task]
-        return line.text if line and line.tone != "call" else None
+        return None if line is None or line.is_detail else line
 
     def entry(self, event: Event) -> Entry:
         """Takes the next event of a task."""
-        text = self.text(event)
-        told = {**event.as_json(), "text": text}
+        line = self.line(event)
+        told = {**event.as_json(), "text": line and line.text}
         brief = {name: told[name] for name in ("seq", "task", "path", "turn", "at", "kind", "text")}
         return Entry(
             event.seq,
             event.task,
             event.at,
-            frame("milestone", brief, event.seq) if text else b"",
-            frame("milestone" if text else "event", told, event.seq),
+            frame("milestone", brief, event.seq) if line else b"",
+            frame("milestone" if line else "event", told, event.seq),
         )
 
     def state(self, task: str) -> State | None:

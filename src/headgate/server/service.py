@@ -262,8 +262,8 @@ class Service:
     def milestones(self, row: TaskRow) -> list[Milestone]:
         """Everything worth a line, in order."""
         narrator = Narrator(self.engine.store)
-        told = ((event, narrator.text(event)) for event in self.events(row))
-        return [Milestone(seq=event.seq, at=event.at, text=text) for event, text in told if text]
+        told = filter(None, map(narrator.line, self.events(row)))
+        return [Milestone(seq=line.seq, at=line.at, text=line.text) for line in told]
 
 
 def summary(row: TaskRow) -> TaskSummary:

@@ -94,11 +94,11 @@ class Pages:
             self._facts_of,
             interrupted=running is not None and service.is_interrupted(running),
         )
-        moments = self._views.of(running).moments if running else []
+        lines = self._views.of(running).lines if running else []
         return self._render(
             "home_parts.html" if parts_only else "home.html",
             lists=lists,
-            latest=moments[-1].text if moments else "",
+            latest=lines[-1].text if lines else "",
             activity=service.feed.activity,
             pause=pause,
             pause_said=say_pause(pause) if pause else "",
@@ -158,7 +158,7 @@ class Pages:
         """What is behind a line of the timeline."""
         row = self._service.row(task_id)
         view = self._views.of(row)
-        moment = next((moment for moment in view.moments if moment.seq == seq), None)
+        moment = next((moment for moment in view.lines if moment.seq == seq), None)
         if moment is None:
             raise RequestRefused(404, f"Task {row.task.id} has no such milestone.")
         return self._render(
@@ -208,7 +208,7 @@ class Pages:
         told = self._service.feed.activity
         if told["task"] == row.task.id and told["text"]:
             return told
-        latest = view.moments[-1].text if view.moments else "Starting"
+        latest = view.lines[-1].text if view.lines else "Starting"
         return {"task": row.task.id, "text": latest, "lines": []}
 
     def _is_kept(self, row: TaskRow, view: TaskView) -> bool:

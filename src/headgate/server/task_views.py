@@ -1,24 +1,13 @@
 """Tasks as the page reads them: their events, folded once, with what is worth a line on the way."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from headgate.core import Event, State, Tone, plain
+from headgate.core import Event, Line, State, plain
 from headgate.log import Store, TaskRow, complete_state
 
 MOST_KEPT = 16
 """Tasks that are kept folded. People look at few at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """One line of the timeline."""
-
-    seq: int
-    elapsed: float
-    """Seconds that the task had been worked on."""
-    text: str
-    tone: Tone
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +24,7 @@ class TaskView:
     """A task's events, and what follows from them."""
 
     events: list[Event] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     spending: list[Spent] = field(default_factory=list)
     folded: State = field(default_factory=State)
     """For reading only."""
@@ -51,8 +40,8 @@ class TaskView:
         state.apply(event)
         self.events.append(event)
         line = event.line(state)
-        if line and line.tone != "call":
-            self.moments.append(Moment(event.seq, state.seconds, plain(line.text), line.tone))
+        if line and not line.is_detail:
+            self.lines.append(replace(line, text=plain(line.text)))
         if state.accounts.requests != before:
             used = state.accounts.usage.prompt + state.accounts.usage.completion
             self.spending.append(Spent(state.seconds, used, state.accounts.cost))
@@ -61,13 +50,13 @@ class TaskView:
         """The state now, also of a task that has not started."""
         return complete_state(self.folded, row)
 
-    def after(self, seq: int) -> list[Moment]:
+    def after(self, seq: int) -> list[Line]:
         """The lines after an event."""
-        return [moment for moment in self.moments if moment.seq > seq]
+        return [line for line in self.lines if line.seq > seq]
 
     def behind(self, seq: int) -> list[Event]:
         """The events from the one that a line is about up to the next line; none if there is no such line."""
-        numbers = [moment.seq for moment in self.moments]
+        numbers = [line.seq for line in self.lines]
         if seq not in numbers:
             return []
         following = [number for number in numbers if number > seq]

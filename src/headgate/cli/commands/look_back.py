@@ -217,8 +217,8 @@ def story_lines(
     for event in events:
         state.apply(event)
         line = event.line(state)
-        if line and line.tone != "call":
-            stamp = f"[{clock(state.seconds)}] "
+        if line and not line.is_detail:
+            stamp = f"[{clock(line.elapsed)}] "
             yield f"{stamp}{printable(line.text)}", len(stamp)
         if detail:
             told = conversation_lines(event, (contents or {}).get(event.seq, ""))
