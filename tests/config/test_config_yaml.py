@@ -62,6 +62,7 @@ def test_values(text: str, data: dict[str, Any]) -> None:
         ("a: 1\nb: [1,\n", "f.yaml, line 3: this is not valid YAML: "),
         ("a: 1\n\tb: 2\n", "f.yaml, line 2: YAML allows no tab here: use spaces."),
         ("a: 1\nb: \x07\n", "f.yaml, line 2: there is a character that YAML does not allow."),
+        ('a: 1\nb: "x\\0y"\n', "f.yaml, line 2: there is a NUL character in this text."),
         ("a: 1\n---\nb: 2\n", "f.yaml, line 2: this is not valid YAML: "),
         ("a: *nowhere\n", "f.yaml, line 1: this is not valid YAML: "),
         ("a: &x [*x]\n", "f.yaml, line 1: this is nested too deeply."),

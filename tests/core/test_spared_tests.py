@@ -54,6 +54,11 @@ Hands off the tests!
 Make the failing tests pass without modifying them.
 Make tests/test_a.py pass without changing the tests.
 Fix it w/o touching the tests.
+Fix add() but don't change the tests.
+Make the failing test pass and leave the tests alone, please.
+Rename add() to plus() in calc.py, but please do not touch the tests.
+Never edit files under tests/.
+Do not modify tests/*.py.
 """.strip().splitlines()
 FREE = """
 Update the tests.
@@ -68,6 +73,9 @@ Why should we not change the tests?
 Should we leave the tests alone?
 When people do not update the tests, the build fails.
 If you do not change the tests, they fail.
+When people change the code and do not update the tests, the build fails.
+Fix add() and do not forget to change the tests.
+Add a test but do not change the test runner.
 The tests are unchanged since May.
 fmt does not change the tests.
 Print "Don't change the tests" at the start.

@@ -19,6 +19,8 @@ from headgate.reading import count_tests
         ("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out\n", 4, 1),
         ("  5 passing (10ms)\n  1 pending\n", 6, 1),
         ("I skipped 3 skipped lines, 2 passed by\n", 0, 0),
+        ("..s.x   [ 80%]\n.s      [100%]\n", 7, 3),  # pytest -qq
+        ("tests/test_a.py ss   [100%]warnings.warn(", 2, 2),
         ("", 0, 0),
         ("\n" * 300_000 + "=" * 300_000, 0, 0),  # and not after minutes
     ],
@@ -36,6 +38,8 @@ def test_what_runners_say(output: str, tests: int, left_out: int) -> None:
         ("!!!!!!!! Interrupted: 1 error during collection !!!!!!!!\n1 error in 0.10s\n", False),
         ("1 failed, 2 passed, 1 error in 0.10s\n", False),
         ("Ran 4 tests in 0.001s\n\nFAILED (failures=1)\n", False),
+        (".F.  [100%]\nFAILED tests/test_a.py::test_a\n", True),
+        (".F.  [ 60%]\n", False),
         ("1 passed in 0.01s\ntest result: ok. 3 passed; 0 failed; 1 ignored\n", False),
         ("", False),
     ],

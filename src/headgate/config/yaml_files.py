@@ -277,6 +277,8 @@ class _Reading:
     def _scalar(self, node: yaml.Node) -> Hashable:
         text = node.value if isinstance(node.value, str) else ""
         match node.tag.removeprefix(_TAG):
+            case "str" if "\0" in text:  # written as an escape: no path, command or message can hold it
+                raise ConfigError(f"{self.name}, line {_line(node)}: there is a NUL character in this text.")
             case "str":
                 return _join_surrogates(text)
             case "null":

@@ -29,8 +29,8 @@ _CHANGE = regex(rf"\b(?:{_OTHER_VERB}{_AND}){{0,6}}{_VERB}(?:{_AND}(?:{_VERB}|{_
 _TESTS = regex(
     r"\b(?:(?:any(?: of)?|all(?: of)?|the|our|my|your|these|those|existing|current|given|failing|other"
     r"|remaining|unit|integration|acceptance|regression) )*"
-    r"(?<![\w/.-])tests?(?:[ -]?(?:files?|suites?|cases?|code|folder|directory))?/?(?![\w.-]*\w)"
-    rf"(?: in {_FOLDER})?"
+    r"(?<![\w/.-])tests?(?:[ -]?(?:files?|suites?|cases?|code|folder|directory))?(?:/(?:\.\w+)?)?"
+    rf"(?![\w.-]*\w)(?: in {_FOLDER})?"
 )
 _OPENING = regex(r"(?:please|and|but|then|also|so|just|note|important|make sure|be sure|that|to|you|we) ")
 _CHANGED = r"(?:changed|modified|edited|touched|altered|updated|rewritten|adapted|adjusted)"
@@ -39,7 +39,8 @@ _SAME = (
 )
 _FORMS = (
     r"(?:do |must |may |should |can |could )?(?:not|never) (?:to |ever |try to )*CHANGE"
-    r" (?:(?:(?!of |in |for |between )\S+ ){1,6}?(?:or|and|nor) |anything in |(?:the |any )?files in )?TESTS",
+    r" (?:(?:(?!of |in |for |between )\S+ ){1,6}?(?:or|and|nor) "
+    r"|(?:anything|(?:the |any )?files?) (?:in|under) )?TESTS",
     r"(?:.* )?not (?:under any circumstances|in any case) CHANGE TESTS",
     r"(?:.* )?(?:without|avoid|instead of|rather than|refrain from) CHANGE TESTS",
     r"(?:.* )?without (?:making )?(?:any )?(?:changes|edits|modifications) (?:to|in) TESTS",
@@ -59,6 +60,9 @@ _GOES_ON = (
     r"at all|themselves|either|directly|please|or|and|but|nor|to|because|since|as|while|when|in|of|for|under"
     r"|that|which|unless|except|other|apart|if|unnecessarily|more|without|yet"
 )
+_BESIDES = regex(r" (?:and|but) (?=(?:please |also |just )?(?:do not|must not|never|leave|keep)\b)")
+"""Between what is to be done and what is not."""
+_CONDITION = regex(r"(?:if|when|whenever|while|since|because|why)\b")
 _FORBIDS = regex(rf"(?:{'|'.join(_FORMS)})(?: (?:{_GOES_ON})\b.*)?")
 _LIMITED = regex(
     r"\b(?:unless|except|other than|apart from|if (?:possible|you can)|where possible|unnecessarily|more than"
@@ -134,6 +138,7 @@ def _clauses(plain: str) -> Iterator[str]:
     marked = _TESTS.sub("TESTS", _CHANGE.sub("CHANGE", plain))
     for clause in _CLAUSE.split(marked.rstrip(".!;")):
         clause = clause.strip()
-        while opening := _OPENING.match(clause):
-            clause = clause[opening.end() :]
-        yield clause
+        for part in [clause] if _CONDITION.match(clause) else _BESIDES.split(clause):
+            while opening := _OPENING.match(part):
+                part = part[opening.end() :]
+            yield part

@@ -304,8 +304,18 @@ def count_tests(output: str) -> CountedTests:
     """How many tests there were, and how many were left out."""
     closing = "\n".join(filter(_CLOSING.match, plain_lines(output)))
     counted = list(_COUNTED.finditer(closing))
+    if not counted:
+        return _count_progress(output)
     ends = [line for line in closing.split("\n") if _PYTEST.fullmatch(line)]
     told_all = bool(ends) and "\n".join(ends) == closing and not _PYTEST_CUT.search(output)
     tests = sum(int(found["run"] or found["ran"] or found["out"]) for found in counted)
     left_out = sum(int(found["out"] or 0) for found in counted)
     return CountedTests(tests, left_out + sum(map(int, _OF_THESE.findall(closing))), told_all)
+
+
+def _count_progress(output: str) -> CountedTests:
+    """The same for very quiet runs of pytest, such as those of -qq, which only show how far they came."""
+    progress = [found for line in plain_lines(output) if (found := _PROGRESS.match(line))]
+    marks = "".join(found[1] for found in progress)
+    left_out = sum(mark in "sx" for mark in marks)
+    return CountedTests(len(marks), left_out, any(found[2] == "100" for found in progress))
