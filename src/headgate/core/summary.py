@@ -134,12 +134,11 @@ def say_unread(lines: Sequence[str]) -> str:
 
 
 def _fails_as_before(state: State) -> bool:
-    """Whether all that fails in the latest verification failed before the task as well."""
-    last, red = (
-        state[VerifyRuns].failures[-1] if state[VerifyRuns].failures else None,
-        state[VerifyRuns].still_red,
-    )
-    return bool(last and red and set(last.failing) <= red)
+    """Whether all that fails in the latest verification failed before the task, and that is not accepted."""
+    runs = state[VerifyRuns]
+    accepted = state.config.get("verification", {}).get("accept_red_before", False)
+    last = runs.failures[-1] if runs.failures else None
+    return bool(last and runs.still_red and set(last.failing) <= runs.still_red and not accepted)
 
 
 def all_warnings(state: State) -> tuple[str, ...]:

@@ -1,0 +1,2 @@
+echo old.txt: bad style
+exit 1
