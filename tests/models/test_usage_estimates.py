@@ -7,6 +7,7 @@ import pytest
 from model_server import answer, talk_to
 
 from headgate.core import Limits, Message, Reply, Request, ToolSpec, Usage, estimate_missing, over_limit
+from headgate.errors import ReplyInvalid
 from headgate.models.wire.exchange import read_count
 
 
@@ -71,3 +72,17 @@ async def test_all_that_was_sent_counts(provider: str, transport: str) -> None:
         reply = estimate_missing(await model.reply(request), request)
     sent = server.seen[-1]
     assert reply.aside.prompt == len(sent.body) // 4
+
+
+@pytest.mark.parametrize("transport", [None, "text", "schema"])
+async def test_a_useless_reply_counts_as_well(transport: str | None) -> None:
+    said = '<tool_call>{"name": "a_tool_with_a_name", "arguments": {"path": "'
+    body = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+    request = replace(REQUEST, tools=(TOOL,))
+    async with talk_to(answer(body), model="openai/m", tool_transport=transport) as (server, model):
+        with pytest.raises(ReplyInvalid) as caught:
+            await model.reply(request)
+    prompt, completion, _ = caught.value.tokens
+    assert prompt == len(server.seen[-1].body) // 4
+    assert completion >= len(said) // 4
+    assert caught.value.estimated

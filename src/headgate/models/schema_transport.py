@@ -105,7 +105,7 @@ class SchemaModel:
             return with_parsed(reply, read_text(reply, (), self._profile), request)
         tightness = self._tightness  # conversations at the same time may change it
         reply = await self._ask(asked, tools, tightness, shown)
-        with charge_errors(reply):
+        with charge_errors(reply, asked):
             reply = replace(reply, message=without_unknown_calls(reply.message, tools))
             return with_one_call(self._read(reply, request, tightness), self._profile)
 

@@ -215,11 +215,12 @@ def with_one_call(reply: Reply, profile: Profile) -> Reply:
 
 
 @contextmanager
-def charge_errors(reply: Reply) -> Iterator[None]:
+def charge_errors(reply: Reply, request: Request) -> Iterator[None]:
     """A reply that turns out to be of no use has cost what it cost, and is what the model wrote."""
     try:
         yield
     except ReplyInvalid as error:
+        reply = estimate_missing(reply, request)
         error.said = written(reply.message)
         cost = reply.usage + reply.aside
         error.tokens = (cost.prompt, cost.completion, cost.cached)
@@ -270,7 +271,7 @@ class NativeModel:
         tools = request.tools if self._rescue else ()
         shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)
-        with charge_errors(reply):
+        with charge_errors(reply, request):
             return self._read(reply, request)
 
     def _read(self, reply: Reply, request: Request) -> Reply:
@@ -314,7 +315,7 @@ class TextModel:
         asked = replace(request, messages=rendered, tools=(), chars=0)
         shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, asked, tools, self._profile, shown)
-        with charge_errors(reply):
+        with charge_errors(reply, asked):
             return self._read(reply, request)
 
     def _read(self, reply: Reply, request: Request) -> Reply:
