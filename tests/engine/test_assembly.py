@@ -38,9 +38,18 @@ def context(
 ) -> ToolContext:
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
     bounds = resolved or task_boundaries(repo, config, task)
-    start = Snapshots(repo).take
+    snapshots = Snapshots(repo)
     config = resolve_package(repo, config)
-    return build_context(Folder(repo), config, task, Bus(), redactor(repo), bounds, baseline=start)
+    return build_context(
+        Folder(repo),
+        config,
+        task,
+        Bus(),
+        redactor(repo),
+        bounds,
+        snapshots=snapshots,
+        baseline=snapshots.take,
+    )
 
 
 async def run(given: ToolContext, command: str) -> str:
@@ -203,9 +212,12 @@ class TestProtectedTests:
     def build(self, repo: Path, config: Config, start: str, **options: Any) -> ToolContext:
         task = Task(id="t1", text="x", goal="x", **options)
         bounds = task_boundaries(repo, config, task)
+        snapshots = Snapshots(repo)
+        snapshots.go_on_from(start)
         return build_context(
-            Folder(repo), config, task, Bus(), redactor(repo), bounds, baseline=lambda: start
-        )
+            Folder(repo), config, task, Bus(), redactor(repo), bounds, snapshots=snapshots,
+            baseline=lambda: start,
+        )  # fmt: skip
 
     @pytest.mark.parametrize(
         ("configured", "asked", "refused"),

@@ -32,7 +32,7 @@ from headgate.config import load_config
 from headgate.core import Constraints, Task
 from headgate.engine import build_verifier, find_sandbox
 from headgate.engine.assembly import build_context, secret_patterns, task_boundaries
-from headgate.errors import ToolDenied
+from headgate.errors import HeadgateError, ToolDenied
 from headgate.guard import redactor
 from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
@@ -280,7 +280,10 @@ async def try_steps(world: World, commands: list[str]) -> tuple[str, str]:
     for command in commands:
         (Path(context.workspace.root) / "attempt.sh").write_text(command)
         run = ProtectedRun(verifier, context)
-        found = run.judge(await run.run("run"))
+        try:
+            found = run.judge(await run.run("run"))
+        except HeadgateError as error:  # the tree cannot be looked at any more, which ends the task
+            return f"{said}{error}", "ended"
         context.secrets.expect_changes()
         file = verifier.runs / "run" / "combined.log"
         log = file.read_text(errors="replace") if file.is_file() else ""
@@ -299,13 +302,15 @@ def _assemble(world: World) -> tuple[Any, Verifier | None]:
     )
     found = find_sandbox(loaded.config, os.environ)
     bubblewrap = None if isinstance(found, NoSandbox) else found
-    baseline = Snapshots(repo).take()
+    snapshots = Snapshots(repo)
+    baseline = snapshots.take()
     patterns = secret_patterns(loaded.config)
     redact = redactor(repo, patterns)
     redact("")  # as a task does before its first command
     context = build_context(
         folder, loaded.config, task, Bus(), redact,
-        task_boundaries(repo, loaded.config, task), baseline=lambda: baseline, bubblewrap=bubblewrap,
+        task_boundaries(repo, loaded.config, task), snapshots=snapshots, baseline=lambda: baseline,
+        bubblewrap=bubblewrap,
     )  # fmt: skip
     return context, build_verifier(folder, loaded.config, Bus(), bubblewrap)
 

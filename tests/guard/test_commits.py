@@ -46,7 +46,7 @@ def run(repo: Path, script: str, rule: Rule = RULE) -> list[str]:
     kept.parent.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
     kept.write_text("a\n")
-    return [one.sentence() for one in watch.check_and_restore()]
+    return [one.sentence() for one in watch.check()]
 
 
 def head(repo: Path) -> str:
@@ -120,7 +120,7 @@ def test_what_a_person_had_changed_before_may_be_committed(repo: Path) -> None:
     watch = CommitWatch(repo, [RULE])
     watch.begin()
     sh(repo, f"git -c core.autocrlf=input add -A; {COMMIT} -am x; rm kept/a; {COMMIT} -am y")
-    assert watch.check_and_restore() == ()
+    assert watch.check() == ()
 
 
 def test_the_free_part_of_a_file_may_be_committed(repo: Path) -> None:
@@ -135,10 +135,10 @@ def test_the_free_part_of_a_file_may_be_committed(repo: Path) -> None:
 def test_what_a_person_commits_between_two_commands(repo: Path) -> None:
     watch = CommitWatch(repo, [RULE])
     watch.begin()
-    assert watch.check_and_restore() == ()
+    assert watch.check() == ()
     sh(repo, f"echo mine > kept/a; {COMMIT} -am mine; echo other > kept/a")
     watch.begin()
-    assert watch.check_and_restore() == ()
+    assert watch.check() == ()
 
 
 def test_a_broken_repository_is_no_error(repo: Path) -> None:

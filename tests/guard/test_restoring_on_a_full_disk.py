@@ -9,14 +9,18 @@ import pytest
 SCRIPT = """
 import subprocess, sys
 from pathlib import Path
-from headgate.guard.files import ProtectedFiles
+from headgate.guard import ProtectedTree, Rule
+from headgate.tree import Snapshots
 
 root, store = Path(sys.argv[1]), Path(sys.argv[2])
 kept = root / "kept.bin"
 kept.write_bytes(b"k" * 500_000)
 
 def protection():
-    return ProtectedFiles(root, lambda path: path == "kept.bin", folder=store)
+    rule = Rule("kept", "it is protected", lambda path: path == "kept.bin")
+    return ProtectedTree(Snapshots(root, kept=store / "objects"), [rule], store / "b/c")
+
+subprocess.run(["git", "init", "-q", "--separate-git-dir", str(store / "git"), str(root)], check=True)
 
 files = protection()
 assert files.begin() == ()
@@ -32,6 +36,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     (tmp_path / "root").mkdir()
+    (tmp_path / "store").mkdir()
     mount = 'mount -t tmpfs -o size=1m none "$1" && exec "$3" -c "$4" "$1" "$2"'
     places = [str(tmp_path / "root"), str(tmp_path / "store"), sys.executable, SCRIPT]
     done = subprocess.run(

@@ -2,17 +2,18 @@
 
 import asyncio
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
-from headgate.guard import ProtectedFiles, SecretFiles, SecretScan
+from headgate.guard import ProtectedTree, Rule, SecretFiles, SecretScan
 from headgate.process import Bubblewrap, Sandbox, filtered_environment
 from headgate.tools import Outcome, ToolContext, shell, shell_in
 from headgate.tools.commands import MOST_READ_ONLY
-from headgate.tree import DiskWorkspace
+from headgate.tree import DiskWorkspace, Snapshots, git
 from patience import in_time
 
 
@@ -113,12 +114,9 @@ class TestProtected:
         (root / "kept").mkdir(parents=True)
         for name in ("a.txt", "b.txt"):
             (root / "kept" / name).write_text("old\n")
-        protected = ProtectedFiles(
-            root,
-            lambda path: path.startswith("kept/"),
-            folder=tmp_path / "store",
-            reason="it is out of bounds for this task",
-        )
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        rule = Rule("kept", "it is out of bounds for this task", lambda path: path.startswith("kept/"))
+        protected = ProtectedTree(Snapshots(root), [rule], root / ".git/headgate/protected/t1")
         return Runner(root, protected=protected, result_chars=1500)
 
     def kept(self, run: Runner) -> dict[str, str]:
@@ -222,8 +220,13 @@ async def test_of_many_protected_files_those_that_decide_are_mounted(tmp_path: P
     (repo / "conftest.py").write_text("a file that is larger than the others\n")
     program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" | grep -A 1 -e --ro-bind-try | grep '/repo/'\n")
     program.chmod(0o755)
-    protected = ProtectedFiles(
-        repo, lambda path: True, folder=tmp_path / "a/b/c/d/e", decides=lambda path, change: path[0] == "c"
+    git(repo, "init", "-q")
+    rules = [Rule("all", "it is protected", lambda path: True)]
+    protected = ProtectedTree(
+        Snapshots(repo),
+        rules,
+        repo / ".git/headgate/protected/t1",
+        decides=lambda path, change: path[0] == "c",
     )
     sandbox = Sandbox(Bubblewrap(str(program), False), tmp_path / "home", tmp_path, writable=(repo,))
     lines = (await Runner(repo, sandbox=sandbox, protected=protected, result_chars=100_000)("true")).split()

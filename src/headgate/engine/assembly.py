@@ -23,16 +23,13 @@ from headgate.guard import (
     Approvals,
     AskPerson,
     Boundaries,
-    CommitWatch,
     ConfigFiles,
     HiddenValues,
     InstalledPackages,
     OnlyInside,
     PatternPresence,
-    Protected,
-    ProtectedFiles,
     ProtectedTests,
-    Protection,
+    ProtectedTree,
     Redactor,
     RenamedSecrets,
     ResolvedBoundaries,
@@ -40,7 +37,6 @@ from headgate.guard import (
     SecretFiles,
     SecretScan,
     StartFiles,
-    protect_git,
     resolve_boundaries,
     spellings_of,
 )
@@ -137,15 +133,13 @@ def with_spared_tests(config: Config, task: Task) -> Config:
 
 
 def protected_tests(
-    folder: Folder, config: Config, task: Task, baseline: Callable[[], str]
+    snapshots: Snapshots, config: Config, task: Task, baseline: Callable[[], str]
 ) -> ProtectedTests | None:
     """The tests that a task may not change, if it may not; `baseline` names the git tree of its start."""
     mode = task.protect_tests or config.protect_tests
     if mode == "off":
         return None
-    tree = folder.tree
-    snapshots = Snapshots(tree, kept=folder.objects)
-    return known_tests(tree, config, mode, lambda: StartFiles(*snapshots.files(baseline())))
+    return known_tests(snapshots.repo, config, mode, lambda: StartFiles(*snapshots.files(baseline())))
 
 
 def known_tests(
@@ -184,12 +178,12 @@ def secret_guard(root: Path, config: Config) -> Guard:
 def protection_for(
     folder: Folder,
     task: Task,
+    snapshots: Snapshots,
     boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
-) -> Protected:
+) -> ProtectedTree:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
-    kept = folder.protected(task.id)
     rules: list[Rule] = []
     bounds = Boundaries(boundaries.globs)
     if bounds:
@@ -205,27 +199,16 @@ def protection_for(
         rules.append(Rule("tests", REASON, tests.covers, tests.enters, tests.accepts))
     if own := ConfigFiles(task.config_files):
         rules.append(Rule("configuration", own.reason, own.covers, own.enters))
-    parts: list[Protected] = [protect_git(folder.tree, kept / "git")]
-    parts += [
-        ProtectedFiles(
-            folder.tree,
-            rule.covers,
-            enters=rule.enters,
-            accepts=rule.allows,
-            folder=kept / rule.name,
-            reason=rule.reason,
-            lasting=rule.name == "tests",
-            left_between=rule.name == "configuration",
-            decides=lambda path, change: (
-                (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
-            ),
-            prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
-        )
-        for rule in rules
-    ]
-    # The last one: it compares commits with files that are restored.
-    parts.append(CommitWatch(folder.tree, rules))
-    return Protection(parts)
+    return ProtectedTree(
+        snapshots,
+        rules,
+        folder.protected(task.id),
+        decides=lambda path, change: (
+            (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
+        ),
+        prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
+        left_between=["configuration"],
+    )
 
 
 def find_sandbox(config: Config, environ: Mapping[str, str]) -> Bubblewrap | NoSandbox:
@@ -296,6 +279,7 @@ def build_context(
     redact: Redactor,
     boundaries: ResolvedBoundaries,
     *,
+    snapshots: Snapshots,
     baseline: Callable[[], str],
     proposing: bool = False,
     bubblewrap: Bubblewrap | None = None,
@@ -307,7 +291,7 @@ def build_context(
     asks somebody who watches.
     """
     package = config.package
-    tests = protected_tests(folder, config, task, baseline)
+    tests = protected_tests(snapshots, config, task, baseline)
     installed = InstalledPackages(folder.tree, everything=tests.mode == "all") if tests else None
     guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
     # Without a sandbox, a person who watches decides about commands.
@@ -330,7 +314,7 @@ def build_context(
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, boundaries, package, tests),
+        protected=protection_for(folder, task, snapshots, boundaries, package, tests),
         installed=installed,
         directory=folder.tree / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,

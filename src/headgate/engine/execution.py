@@ -126,9 +126,9 @@ class Execution:
         if self.task.worktree:
             self.folder = self.folder.at(self.task.id)
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
-        snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
+        self._snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
         self.tree = TaskTree(
-            snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state[OthersEdits]
+            self._snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state[OthersEdits]
         )
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
@@ -307,6 +307,7 @@ class Execution:
                 self.bus,
                 redact,
                 bounds,
+                snapshots=self._snapshots,
                 baseline=lambda: log.state.baseline,
                 proposing=self._proposing,
                 bubblewrap=bubblewrap,
@@ -316,6 +317,8 @@ class Execution:
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:
+                if not self._past:  # what another task of this name has left, whose store is gone
+                    context.protected.forget()
                 protected = TaskProtection(context.protected, self._own_files, self._restored)
                 context = replace(context, protected=protected)
                 self._outcome.protected = protected

@@ -191,7 +191,7 @@ class OutcomeRecorder:
         try:
             if known is None and place.is_dir():
                 known = await asyncio.to_thread(logged_protection, self.folder, self.task, self.log.state)
-            restored = await asyncio.to_thread(release_protected, known, place) if known else ()
+            restored = await asyncio.to_thread(release_protected, known) if known else ()
         except (HeadgateError, OSError) as error:
             reason = str(error).rstrip(".")
             return [f"Protected files could not be checked ({reason}): compare them with {place}."]

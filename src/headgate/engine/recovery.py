@@ -7,7 +7,6 @@ measured by (its lock, its baseline, copies of protected files) is in git's own 
 import os
 import posixpath
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,16 +30,18 @@ from headgate.core import (
 from headgate.engine.assembly import protected_tests, protection_for
 from headgate.errors import StoreError
 from headgate.guard import (
+    DEFAULT_SECRETS,
     CommitFound,
     ConfigFiles,
     Protected,
     ResolvedBoundaries,
     Restored,
+    SecretNames,
 )
 from headgate.log import REPORTED, Folder, Store, load_state
 from headgate.process import FileLock, kill_leftovers
 from headgate.regular_files import open_up_folders
-from headgate.tree import remove_copies, settle_writes
+from headgate.tree import Snapshots, remove_copies, settle_writes
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 
@@ -188,25 +189,25 @@ class InterruptedTask:
         return begun
 
 
-def release_protected(protection: Protected, kept: Path) -> tuple[Restored, ...]:
-    """Restores protected files at a task's end, and deletes their copies in `kept` if that worked."""
+def release_protected(protection: Protected) -> tuple[Restored, ...]:
+    """Restores protected files at a task's end, and forgets what they were if that worked."""
     restored = protection.check_and_restore()
     if not any(one.problem for one in restored):
         protection.forget()
-        for path in (kept, kept.parent):
-            with suppress(OSError):  # not empty: what was moved aside stays, and so does another task's
-                path.rmdir()
     return restored
 
 
 def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
     """The protection that the task had, from its log."""
+    hides = SecretNames((*DEFAULT_SECRETS, *state.config.get("secret_files", ()))).covers
+    snapshots = Snapshots(folder.tree, hides, folder.objects)
+    snapshots.go_on_from(state.baseline)
     try:
         config = Config.model_validate(state.config)
     except ValidationError as error:
         raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
     if config.package is not None:  # an earlier version recorded it as agent.yaml has it
         config = config.with_package(posixpath.normpath(config.package))
-    tests = protected_tests(folder, config, task, lambda: state.baseline)
+    tests = protected_tests(snapshots, config, task, lambda: state.baseline)
     bounds = ResolvedBoundaries(state[Workplace].boundaries)
-    return protection_for(folder, task, bounds, config.package, tests)
+    return protection_for(folder, task, snapshots, bounds, config.package, tests)

@@ -3,14 +3,12 @@
 from headgate.guard.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.guard.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.guard.commits import CommitFound, CommitWatch
-from headgate.guard.files import ProtectedFiles
-from headgate.guard.git_settings import protect_git
 from headgate.guard.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.guard.installed import InstalledPackages
 from headgate.guard.protected_tests import REASON, ProtectedTests, StartFiles
-from headgate.guard.records import RecordStore
+from headgate.guard.protected_tree import ProtectedTree
 from headgate.guard.redaction import HIDDEN, HiddenValues, Redactor, redactor
-from headgate.guard.restore import Protected, Protection, Restored, protect_between, protected_while
+from headgate.guard.restore import Protected, Restored, protect_between, protected_while
 from headgate.guard.rules import Rule
 from headgate.guard.secret_scan import RenamedSecrets, SecretScan
 from headgate.guard.secrets import DEFAULT_SECRETS, SecretFiles, SecretNames

@@ -43,23 +43,12 @@ class CommitWatch:
         self._repo, self._rules = repo, tuple(rules)
         self._seen: str | None = None
 
-    def begin(self) -> tuple[Restored, ...]:
-        """See Protected. What moves HEAD while no command runs is a person."""
+    def begin(self) -> None:
+        """A command begins. What moves HEAD while none runs is a person."""
         self._seen = commit_of(self._repo)
-        return ()
 
-    def adopt(self) -> None:
-        """See Protected."""
-
-    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
-        """See Protected."""
-        return ()
-
-    def forget(self) -> None:
-        """See Protected."""
-
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
+    def check(self) -> tuple[Restored, ...]:
+        """A command has ended, and protected files are as they were."""
         before, after = self._seen, commit_of(self._repo)
         if before is None or after in ("", before):
             return ()

@@ -1,237 +1,118 @@
-"""git's hooks and settings, wherever a user's next git command finds them: they make git run programs.
+"""git's hooks and settings: they make git run programs when a person next uses it.
 
-The index, refs and objects are free. Commands may make repositories within the repository, but none whose
-settings run programs.
+The index, refs and objects are free. In a sandbox all of `.git` is read-only. Repositories within the
+repository, and settings outside it, are not looked at.
 """
 
 import os
-import re
-from collections.abc import Iterator
-from hashlib import sha256
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
-from headgate.core import OWN_FOLDER, show_path
-from headgate.guard.files import ProtectedFiles
-from headgate.guard.records import DEFAULT_LIMITS, RecordStore
-from headgate.guard.restore import Protected, Protection, Restored
-from headgate.patterns import regex
-from headgate.tree import common_folder, git, git_folder
+from headgate.guard.rules import Rule
+from headgate.tree import Entry, GitFailed, Reverter, common_folder, git, git_folder, read_regular
 
-_REASON = "commands may not change git's hooks and settings"
-_SETTING = regex(
-    r"(?:(?:modules|worktrees)/(?:.+/)?)?"
-    r"(?:config|config\.worktree|commondir|hooks|hooks/.*|info|info/attributes|info/exclude)",
-    re.DOTALL,
-)
-_LEADING = regex(r"(?:(?:modules|worktrees)(?:/.+)?/)?(?:hooks(?:/.*)?|info|modules|worktrees)", re.DOTALL)
-_FREE = frozenset({"objects", "refs", "logs", "lfs", "headgate"})
-_HOOKS = regex(
-    r"(?:applypatch-msg|commit-msg|fsmonitor-watchman|p4-.*|post-.*|pre-.*|prepare-commit-msg|push-to-checkout"
-    r"|reference-transaction|sendemail-validate|proc-receive|update)"
-)
-# Settings that `git init`, `git clone` and `git submodule add` write. None of them runs anything.
-_SECTION = regex(r"\[(\w+)(?: \"[^\"\\]*\")?\]")
-_HARMLESS = {
-    "core": {
-        *("repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase"),
-        *("precomposeunicode", "symlinks", "worktree"),
-    },
-    "extensions": {"objectformat"},
-    "remote": {"url", "fetch"},
-    "branch": {"remote", "merge"},
-    "submodule": {"url", "active"},
-    "user": {"name", "email"},
-}
+_PREFIX = ".git/"
+_NAMES = ("config", "config.worktree", "commondir", "info/attributes", "info/exclude")
+_OF_WORKTREE = ("config.worktree", "commondir")
+_MOST_READ = 10_000_000
 
 
-def protect_git(repo: Path, folder: Path) -> Protection:
-    """The protection of the hooks and settings that count in a repository. Contents are kept in `folder`."""
-    own, common = git_folder(repo), common_folder(repo)
-    parts: list[Protected] = [
-        _of_repositories(repo, common, folder / "nested"),
-        _of_git_folder(common, folder / "files"),
-    ]
-    if os.path.realpath(own) != os.path.realpath(common):
-        parts.append(_of_git_folder(own, folder / "own"))
-    return Protection([*parts, _SettingsElsewhere(repo, folder)])
+class GitSettings:
+    """Those of one repository. In a worktree, those that it shares with the repository are meant too."""
 
-
-def _is_setting(path: str) -> bool:
-    return _SETTING.fullmatch(path) is not None
-
-
-def _leads(folder: Path, path: str) -> bool:
-    """Whether settings can be below a path within a git folder."""
-    if not path.startswith(("modules/", "worktrees/")):
-        return _LEADING.fullmatch(path) is not None
-    above, _, name = path.rpartition("/")
-    # A submodule may have such a name; a folder beside a HEAD is none.
-    return name not in _FREE or not (folder / above / "HEAD").exists()
-
-
-def _of_git_folder(place: Path, folder: Path) -> ProtectedFiles:
-    return ProtectedFiles(
-        place,
-        _is_setting,
-        enters=lambda path: _leads(place, path),
-        folder=folder,
-        reason=_REASON,
-        label=".git/",
-        accepts=lambda path, before, after: (
-            path.startswith(("modules/", "worktrees/")) and _is_harmless(path, before, after)
-        ),
-    )
-
-
-def _of_repositories(repo: Path, common: Path, folder: Path) -> ProtectedFiles:
-    """The repositories within the repository; and the file that names the git folder, where there is one."""
-
-    def covers(path: str) -> bool:
-        place, mark, inside = f"/{path}".partition("/.git/")
-        return (bool(place) and bool(mark) and _is_setting(inside)) or path.rpartition("/")[2] == ".git"
-
-    def enters(path: str) -> bool:
-        place, mark, inside = f"/{path}/".partition("/.git/")
-        if not mark:
-            return path != OWN_FOLDER
-        return bool(place) and (not inside or _leads(repo / place[1:] / ".git", inside.rstrip("/")))
-
-    def accepts(path: str, before: bytes | None, after: bytes) -> bool:
-        if path.endswith("/.git"):
-            named = os.fsdecode(after).removeprefix("gitdir:").strip()
-            target = os.path.realpath(repo / path.removesuffix("/.git") / named)
-            inside = target.startswith(os.path.realpath(common) + os.sep)
-            return inside and before is None
-        return path != ".git" and _is_harmless(path.partition("/.git/")[2], before, after)
-
-    return ProtectedFiles(repo, covers, enters=enters, folder=folder, reason=_REASON, accepts=accepts)
-
-
-def _is_harmless(path: str, before: bytes | None, after: bytes) -> bool:
-    """Whether a new or changed setting of a repository within the repository may stay."""
-    if before and not after:
-        return False  # it was deleted
-    name = path.rpartition("/")[2]
-    if re.fullmatch(r"(?:.+/)?hooks(?:/.*)?", path, re.DOTALL):
-        return before is None and name.endswith(".sample")
-    if name == "commondir":
-        return after.strip() == b"../.."
-    if name in ("config", "config.worktree"):
-        return set(_acting_lines(after)) <= set(_acting_lines(before or b""))
-    return name in ("attributes", "exclude") and before is None
-
-
-def _acting_lines(config: bytes) -> Iterator[tuple[str, str]]:
-    """The lines of a configuration, with their sections, that may have an effect beyond the repository."""
-    section = ""
-    for line in map(str.strip, config.decode("utf-8", "surrogateescape").split("\n")):
-        if not line or line.startswith(("#", ";")):
-            continue
-        header = _SECTION.fullmatch(line)
-        key = line.partition("=")[0].strip().lower()
-        if header:
-            section = line
-        elif (
-            key not in _HARMLESS.get(section[1:-1].partition(" ")[0].lower(), ())
-            or line.endswith("\\")
-            or not _SECTION.fullmatch(section)
-        ):
-            yield section, line
-            section = section if not line.startswith("[") else line
-
-
-class _SettingsElsewhere:
-    """See Protected. The hooks' folder, and settings outside git's folder, as the configuration names them.
-
-    git is asked when the first command begins, after what is in its own folder was restored.
-    """
-
-    def __init__(self, repo: Path, folder: Path) -> None:
-        self._repo, self._folder = Path(os.path.realpath(repo)), folder
-        self._parts: list[tuple[Path, ProtectedFiles]] | None = None
-
-    def begin(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return tuple(restored for _, part in self._found() for restored in part.begin())
-
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return tuple(restored for _, part in self._found() for restored in part.check_and_restore())
-
-    def adopt(self) -> None:
-        """See Protected."""
-
-    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
-        """See Protected. A sandbox lets commands write nowhere outside the repository."""
-        inside = (part for place, part in self._found() if place.is_relative_to(self._repo))
-        return tuple(path for part in inside for path in part.paths(deciding=deciding))
-
-    def forget(self) -> None:
-        """See Protected."""
-        for _, part in self._found():
-            part.forget()
-        for left in self._folder.glob("at-*"):  # of a process with another home folder
-            RecordStore(left, DEFAULT_LIMITS).forget()
-            if not any(left.iterdir()):
-                left.rmdir()
-
-    def _found(self) -> list[tuple[Path, ProtectedFiles]]:
-        if self._parts is None:
-            self._parts = [
-                (place, self._protect(place, is_folder))
-                for place, is_folder in dict.fromkeys(_places(self._repo))
-            ]
-        return self._parts
-
-    def _protect(self, place: Path, is_folder: bool) -> ProtectedFiles:
-        """The protection of a file, or of all that is in a folder of hooks, whether it exists or not."""
-        root = self._repo
-        if not place.is_relative_to(root) or place == root:
-            root = place if is_folder else place.parent
-            while not root.is_dir():
-                root = root.parent
-        path = place.relative_to(root).as_posix() if place != root else ""
-
-        def covers(one: str) -> bool:
-            if not path:
-                return _HOOKS.fullmatch(one) is not None
-            return one == path or (is_folder and one.startswith(f"{path}/"))
-
-        return ProtectedFiles(
-            root,
-            covers,
-            enters=lambda one: bool(path) and (f"{path}/".startswith(f"{one}/") or covers(one)),
-            folder=self._folder / f"at-{sha256(os.fsencode(place)).hexdigest()[:16]}",
-            reason=_REASON,
-            label="" if root == self._repo else show_path(f"{root}/"),
+    def __init__(self, repo: Path, aside: Path) -> None:
+        self._repo, self._aside = Path(os.path.realpath(repo)), aside
+        self.rule = Rule(
+            "git",
+            "commands may not change git's hooks and settings",
+            covers=self._covers,
+            enters=self._enters,
         )
 
+    @cached_property
+    def _common(self) -> Path:
+        return Path(os.path.realpath(common_folder(self._repo)))
 
-def _places(repo: Path) -> Iterator[tuple[Path, bool]]:
-    """Files with settings, and the folder of the hooks: each with whether it is a folder."""
-    internal = Path(os.path.realpath(common_folder(repo)))
-    home = Path.home()
-    personal = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
-    files = [home / ".gitconfig", *(personal / name for name in ("config", "attributes", "ignore"))]
-    hooks = ""
-    fields = git(repo, "config", "--list", "--show-origin", "-z").split(b"\0")
-    for origin, setting in zip(fields[::2], fields[1::2], strict=False):
-        kind, _, name = os.fsdecode(origin).partition(":")
-        key, _, value = os.fsdecode(setting).partition("\n")
-        if kind == "file":
-            files.append(repo / name)
-            hooks = value if key == "core.hookspath" else hooks
-    for file in files:
-        # A link as the last part stays one: what it leads to is what git reads.
-        yield from ((place, False) for place in _both(file) if internal not in place.parents)
-    if hooks:
-        for place in _both(repo / Path(hooks).expanduser()):
+    @cached_property
+    def _of_worktree(self) -> list[str]:
+        own = Path(os.path.realpath(git_folder(self._repo)))
+        if own == self._common or not own.is_relative_to(self._common):
+            return []
+        return [f"{own.relative_to(self._common)}/{name}" for name in _OF_WORKTREE]
+
+    @cached_property
+    def _reverter(self) -> Reverter:
+        return Reverter(self._common, self._aside)
+
+    def place(self, path: str) -> tuple[Reverter, str] | None:
+        """What puts a file of git's folder back, and the path that it knows it by; None for other files."""
+        return (self._reverter, path.removeprefix(_PREFIX)) if path.startswith(_PREFIX) else None
+
+    def look(self, keep: Callable[[bytes], str]) -> tuple[dict[str, Entry], dict[str, int]]:
+        """The hooks and settings in git's folder, and their modes; `keep` stores a content."""
+        entries: dict[str, Entry] = {}
+        modes: dict[str, int] = {}
+        for path, place in self._files():
+            with suppress(OSError):
+                status = place.lstat()
+                if stat.S_ISLNK(status.st_mode):
+                    entries[path] = ("120000", keep(os.fsencode(place.readlink())))
+                elif stat.S_ISREG(status.st_mode):
+                    kind = "100755" if status.st_mode & 0o100 else "100644"
+                    entries[path] = (kind, keep(read_regular(place, _MOST_READ)))
+                else:
+                    entries[path] = ("100644", keep(b""))  # a pipe, which git would wait for
+                modes[path] = status.st_mode
+        return entries, modes
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        names = [*_NAMES, *self._of_worktree]
+        hooks = self._common / "hooks"
+        names += ["hooks"] if hooks.is_symlink() else []
+        for folder, _, files in os.walk(hooks) if not hooks.is_symlink() else ():
+            names += [str(Path(folder, name).relative_to(self._common)) for name in files]
+        yield from ((f"{_PREFIX}{name}", self._common / name) for name in names)
+        if not (self._repo / ".git").is_dir():
+            yield ".git", self._repo / ".git"
+
+    def _covers(self, path: str) -> bool:
+        in_place = (path == place or path.startswith(f"{place}/") for place in self.places)
+        return path == ".git" or path.startswith(_PREFIX) or any(in_place)
+
+    def _enters(self, directory: str) -> bool:
+        below = f"{directory}/"
+        return below.startswith(_PREFIX) or any(
+            f"{place}/".startswith(below) or below.startswith(f"{place}/") for place in self.places
+        )
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The hooks' folder, and files with settings, that the configuration names within the repository.
+
+        They are found out before a command can change the configuration.
+        """
+        found: set[str] = set()
+        hooks = ""
+        try:
+            fields = git(self._repo, "config", "--list", "--show-origin", "-z").split(b"\0")
+        except GitFailed:
+            return frozenset()
+        for origin, setting in zip(fields[::2], fields[1::2], strict=False):
+            kind, _, name = os.fsdecode(origin).partition(":")
+            key, _, value = os.fsdecode(setting).partition("\n")
+            if kind == "file":
+                found.add(name)
+                hooks = value if key == "core.hookspath" else hooks
+        if hooks:
+            folder = Path(hooks).expanduser()
             # husky's own folder has scripts that run those in the folder above it.
-            place = place.parent if place.name == "_" else place
-            if place != internal and internal not in place.parents:
-                yield place, True
+            found.add(str(folder.parent if folder.name == "_" else folder))
+        places = {Path(os.path.realpath(self._repo / name)) for name in found}
+        inside = {str(place.relative_to(self._repo)) for place in places if self._is_inside(place)}
+        return frozenset(inside)
 
-
-def _both(path: Path) -> tuple[Path, Path]:
-    """A path with a real parent, and what it leads to."""
-    return Path(os.path.realpath(path.parent)) / path.name, Path(os.path.realpath(path))
+    def _is_inside(self, place: Path) -> bool:
+        return self._repo in place.parents and self._common not in (place, *place.parents)

@@ -28,7 +28,8 @@ from headgate.tree.proposal import (
     record_proposal,
     strict_patch,
 )
-from headgate.tree.snapshots import Difference, Snapshots
+from headgate.tree.revert import Reverter
+from headgate.tree.snapshots import Difference, Snapshot, Snapshots
 from headgate.tree.tree_walk import LARGE, commit_of
 from headgate.tree.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.tree.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

@@ -27,7 +27,7 @@ from headgate.tree.git_repository import (
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, object_name
 from headgate.tree.paths import ConfinedTree
-from headgate.tree.tree_walk import Known, SnapshotRules, TreeWalk
+from headgate.tree.tree_walk import Covering, Known, SnapshotRules, TreeWalk
 from headgate.tree.workspace import ancestors
 
 _MOST_REMEMBERED = 8
@@ -55,6 +55,18 @@ class Difference:
         return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The working tree at one moment."""
+
+    tree: str
+    """The name of its git tree."""
+    entries: Mapping[str, Entry]
+    """Every file, also those that only a rule covers."""
+    modes: Mapping[str, int]
+    """Their modes, if a rule asked for them."""
+
+
 class Snapshots:
     """Trees of a repository: untracked files included, ignored ones not, of hidden and large ones a mark.
 
@@ -77,7 +89,7 @@ class Snapshots:
         """The files that lost their setuid or setgid bit since the first snapshot."""
         self.files_seen: Callable[[], int] = lambda: 0
         """How many files the latest snapshot has, or has found so far."""
-        self._strips = True
+        self._cleans = True
         self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
         self._folder = self._shared
@@ -97,7 +109,7 @@ class Snapshots:
         """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
             snapshots = cls(repo, hidden, kept)
-            snapshots._folder, snapshots._strips = Path(folder), False
+            snapshots._folder, snapshots._cleans = Path(folder), False
             yield snapshots
 
     def go_on_from(self, tree: str) -> None:
@@ -106,27 +118,44 @@ class Snapshots:
 
     def take(self) -> str:
         """Records the working tree as it is and returns the tree's name."""
+        return self.look().tree
+
+    def look(self, covering: Covering | None = None) -> Snapshot:
+        """Records the working tree as it is; with files that git ignores, where a rule covers them."""
         with self._one_at_a_time:
             is_first = self._start is None and not self._first_tree
             start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
             walk = TreeWalk(
                 self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first,
-                self._strips,
+                self._cleans, covering,
             )  # fmt: skip
             self.files_seen = lambda: walk.count
             entries = walk.run()
             self.stripped |= walk.stripped
-            self._start, self._known, self.marked = start, walk.known, frozenset(walk.marked)
+            # What only a rule covers is known for the next time that it does.
+            kept = {} if covering else {key: known for key, known in self._known.items() if key[0] == "\1"}
+            self._start, self._known, self.marked = start, kept | walk.known, frozenset(walk.marked)
             self._within = walk.within if self._within is None else self._within
             self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
-            for tree, known in self._trees.items():
-                if known == entries:
-                    return tree
-            return self._remember(entries)
+            same = (tree for tree, known in self._trees.items() if known == entries)
+            tree = next(same, "") or self._remember(entries)
+            self.objects.flush()
+            if covering:
+                within = {path: entry for path, entry in walk.within.items() if covering.covers(path)}
+                entries = {**entries, **within, **walk.covered}
+            return Snapshot(tree, entries, walk.modes)
 
     def ignores(self, path: str) -> bool:
         """Whether git ignored a file of this path when the task began; known once a snapshot was taken."""
         return self._start is not None and self._start.ignored.file(path)
+
+    def had_folder(self, path: str) -> bool:
+        """Whether there was a folder when the task began, as far as that is known."""
+        return self._start is not None and path in self._start.folders
+
+    def keep(self, data: bytes) -> str:
+        """Keeps a content, safely after the next `flush` of the objects; returns its name."""
+        return self._store(data)
 
     def _store(self, data: bytes) -> str:
         name = object_name("blob", data, self.objects.length)

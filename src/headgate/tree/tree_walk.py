@@ -5,12 +5,14 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from headgate.core import OWN_FOLDER, show_path
 from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.reading import word_set
+from headgate.regular_files import remove_tree
 from headgate.tree.git_repository import GitFailed, common_folder, git_folder, read_regular
 from headgate.tree.ignore import IgnoredPaths, is_ignored_now
 from headgate.tree.objects import NESTED, Entry, object_name
@@ -38,6 +40,21 @@ Known = dict[str, tuple[Stamp, Entry]]
 
 _WITHIN = "\0"
 """Before the paths of files in submodules: what was only hashed is not stored."""
+_COVERED = "\1"
+"""Before the paths of files that only a rule makes part of a snapshot."""
+_OWNER_MAY_ALL = 0o700
+
+
+class Covering(Protocol):
+    """Which files belong to a snapshot although git ignores them, or another repository has them."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a file does."""
+        ...
+
+    def enters(self, directory: str) -> bool:
+        """Whether there may be such a file below a directory."""
+        ...
 
 
 class SnapshotRules:
@@ -51,6 +68,8 @@ class SnapshotRules:
         self.nested = set(self.submodules)
         self.privileged: set[str] = set()
         """The files that ran with the rights of their owner or group when the task began."""
+        self.folders: dict[str, int] = {}
+        """The modes of folders when the task began."""
 
 
 class TreeWalk:
@@ -65,11 +84,14 @@ class TreeWalk:
         hidden: Callable[[str], bool],
         name_length: int,
         is_first: bool,
-        strips: bool,
+        cleans: bool,
+        covering: Covering | None = None,
     ) -> None:
+        """`cleans`: what a command left in the way is put right, such as locked folders."""
         self._tree, self._rules, self._before, self._store = tree, rules, known, store
         self._hidden = hidden
-        self._name_length, self._is_first, self._strips = name_length, is_first, strips
+        self._name_length, self._is_first, self._cleans = name_length, is_first, cleans
+        self._covering = covering
         self._now = time.time_ns()
         self._found: dict[str, Entry] = {}
         self.known: Known = {}
@@ -77,6 +99,10 @@ class TreeWalk:
         """The files of which only a mark is kept: it changes when they do."""
         self.within: dict[str, Entry] = {}
         """The files of submodules: a git tree has only their commits."""
+        self.covered: dict[str, Entry] = {}
+        """The files that only a rule makes part of a snapshot."""
+        self.modes: dict[str, int] = {}
+        """The modes of all these files, if a rule asks for them."""
         self.stripped: set[str] = set()
         """The files that would have run with the rights of their owner or group for whoever starts them."""
 
@@ -87,34 +113,53 @@ class TreeWalk:
 
     def run(self) -> dict[str, Entry]:
         """Every path that belongs to a snapshot."""
+        self._open_up(self._tree.root, "")
         with _leaving_out_what_is_gone():
-            self._walk(self._tree.open_directory(""), "", is_ignored=False, is_within=False)
+            self._walk(self._tree.open_directory(""), "", "", is_ignored=False)
         return self._found
 
-    def _walk(self, descriptor: int, folder: str, *, is_ignored: bool, is_within: bool) -> None:
+    def _walk(self, descriptor: int, folder: str, marker: str, *, is_ignored: bool) -> None:
         """Walks an open folder, and closes it."""
-        if is_too_deep(folder):
-            os.close(descriptor)
-            raise GitFailed(
-                f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
-                "the outermost to .gitignore."
-            )
         try:
-            for path, name, ignored, within in [*self._list(descriptor, folder, is_ignored, is_within)]:
+            for path, name, below, ignored in [*self._list(descriptor, folder, marker, is_ignored)]:
+                if is_too_deep(path):
+                    self._refuse(descriptor, path, name)
+                    continue
                 with _leaving_out_what_is_gone():
-                    below = os.open(name, _LIST, dir_fd=descriptor)
-                    self._walk(below, path, is_ignored=ignored, is_within=within)
+                    self._walk(self._open(descriptor, path, name), path, below, is_ignored=ignored)
         finally:
             os.close(descriptor)
 
+    def _refuse(self, directory: int, path: str, name: str) -> None:
+        """A folder lies too deep: what a command made is removed."""
+        if self._is_first or not self._cleans:
+            raise GitFailed(
+                f"{show_path(path)[:100]}... has too many folders in each other: remove them, or add "
+                "the outermost to .gitignore."
+            )
+        with suppress(OSError):
+            remove_tree(name, directory)
+
+    def _open(self, directory: int, path: str, name: str) -> int:
+        self._open_up(name, path, directory)
+        return os.open(name, _LIST, dir_fd=directory)
+
+    def _open_up(self, name: str | Path, path: str, directory: int | None = None) -> None:
+        """Gives a folder that a command has locked the rights of its owner back."""
+        mode = stat.S_IMODE(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+        if self._is_first:
+            self._rules.folders[path] = mode
+        before = self._rules.folders.get(path, _OWNER_MAY_ALL | mode)
+        if self._cleans and before & ~mode & _OWNER_MAY_ALL:
+            os.chmod(name, before, dir_fd=directory)
+
     def _list(
-        self, descriptor: int, folder: str, is_ignored: bool, is_within: bool
-    ) -> Iterator[tuple[str, str, bool, bool]]:
+        self, descriptor: int, folder: str, marker: str, is_ignored: bool
+    ) -> Iterator[tuple[str, str, str, bool]]:
         """Takes note of a folder's files; the folders in it that are to be walked."""
         prefix = f"{folder}/" if folder else ""
         known_to, all_known = self._before.get, self.known
-        found = self.within if is_within else self._found
-        marker = _WITHIN if is_within else ""
+        found, modes = self._place_of(marker), self.modes if self._covering else None
         with os.scandir(descriptor) as scan:
             for entry in scan:
                 path = prefix + entry.name
@@ -126,18 +171,38 @@ class TreeWalk:
                         continue  # gone: that is a change
                     if known[0] == stamp_of(status):
                         all_known[marker + path], found[path] = known, known[1]
+                        if modes is not None:
+                            modes[path] = status.st_mode
                         continue
-                if entry.name == ".git" or path == OWN_FOLDER:
+                if entry.name == ".git":
+                    continue
+                if path == OWN_FOLDER:
+                    if self._covering and self._covering.enters(path) and entry.is_dir(follow_symlinks=False):
+                        yield path, entry.name, _COVERED, True
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    ignored = is_ignored or self._ignores(path, entry.name)
-                    if ignored and path not in self._rules.leading and path not in self._rules.submodules:
-                        continue
-                    is_nested = not is_within and self._note_repository(path)
-                    if not is_nested or path in self._rules.submodules:
-                        yield path, entry.name, ignored, is_within or is_nested
-                elif path in self._rules.tracked or not (is_ignored or self._ignores_file(path)):
-                    self._note_file(descriptor, path, entry.name, is_within)
+                    below, ignored = self._enter(path, entry.name, marker, is_ignored)
+                    if below is not None:
+                        yield path, entry.name, below, ignored
+                elif marker != _COVERED and (
+                    path in self._rules.tracked or not (is_ignored or self._ignores_file(path))
+                ):
+                    self._note_file(descriptor, path, entry.name, marker)
+                elif self._covering and self._covering.covers(path):
+                    self._note_file(descriptor, path, entry.name, _COVERED)
+
+    def _enter(self, path: str, name: str, marker: str, is_ignored: bool) -> tuple[str | None, bool]:
+        """As what the files of a folder count (None: it is not walked), and whether git ignores it."""
+        ignored = is_ignored or self._ignores(path, name)
+        rules = self._rules
+        if marker != _COVERED and (not ignored or path in rules.leading or path in rules.submodules):
+            is_nested = not marker and self._note_repository(path)
+            if not is_nested or path in rules.submodules:
+                return (_WITHIN if is_nested else marker), ignored
+        return (_COVERED if self._covering and self._covering.enters(path) else None), True
+
+    def _place_of(self, marker: str) -> dict[str, Entry]:
+        return {"": self._found, _WITHIN: self.within, _COVERED: self.covered}[marker]
 
     def _ignores(self, path: str, name: str) -> bool:
         if self._rules.ignored.directory(path):
@@ -163,12 +228,12 @@ class TreeWalk:
         self._found[path] = (NESTED, commit_of(place) or "1" * self._name_length)
         return True
 
-    def _note_file(self, directory: int, path: str, name: str, is_within: bool) -> None:
-        found, store = (self.within, self._name) if is_within else (self._found, self._store)
-        key = f"{_WITHIN}{path}" if is_within else path
+    def _note_file(self, directory: int, path: str, name: str, marker: str) -> None:
+        is_kept = marker != _WITHIN or (self._covering is not None and self._covering.covers(path))
+        store = self._store if is_kept else self._name
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES:
+            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES and marker != _COVERED:
                 status = self._strip(directory, name, path, status)
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
@@ -179,17 +244,19 @@ class TreeWalk:
                 return
         except OSError:
             return  # gone, or made unreadable: that is a change
-        found[path] = entry
+        self._place_of(marker)[path] = entry
+        if self._covering:
+            self.modes[path] = status.st_mode
         if entry[0] == NESTED:
             self.marked.add(path)
         elif is_settled(stamp, self._now):
-            self.known[key] = (stamp, entry)
+            self.known[marker + path] = (stamp, entry)
 
     def _strip(self, directory: int, name: str, path: str, status: os.stat_result) -> os.stat_result:
         """Takes the setuid and setgid bits from a file that got them during the task."""
         if self._is_first:
             self._rules.privileged.add(path)
-        if not self._strips or path in self._rules.privileged:
+        if not self._cleans or path in self._rules.privileged:
             return status
         os.chmod(name, stat.S_IMODE(status.st_mode) & ~_PRIVILEGES, dir_fd=directory)
         self.stripped.add(path)

@@ -4,7 +4,6 @@ import os
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,35 +12,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.guard import Boundaries, OnlyInside, ProtectedFiles, Restored, protect_git
-from headgate.guard.records import CopyLimits
-from headgate.tree import IgnoredPaths
+from headgate.guard import Boundaries, OnlyInside, ProtectedTree, Restored, Rule
+from headgate.tree import IgnoredPaths, Snapshots
 
 WHY = "it is protected"
-ConfinedTree = dict[str, tuple[str, int, bytes]]
+Picture = dict[str, tuple[str, int, bytes]]
 
 
-def picture(root: Path, covers: Callable[[str], bool] = lambda path: True) -> ConfinedTree:
-    """Every path that is covered, with kind, mode and content; symlinks are not followed."""
-    found: ConfinedTree = {}
-    top = os.open(root, os.O_RDONLY)
+def picture(root: Path, covers: Callable[[str], bool] = lambda path: True) -> Picture:
+    """Every file that is covered, with kind, mode and content; symlinks are not followed."""
+    found: Picture = {}
     for place, directories, files in os.walk(root):
+        if ".git" in directories:
+            directories.remove(".git")
         for name in directories + files:
             full = Path(place, name)
             path = full.relative_to(root).as_posix()
-            status = full.lstat()
-            is_dir = stat.S_ISDIR(status.st_mode)
-            if not covers(f"{path}/any name" if is_dir else path):
-                continue
-            if full.is_symlink():
-                found[path] = ("link", 0, os.fsencode(os.readlink(path, dir_fd=top)))
-            elif is_dir:
-                found[path] = ("directory", stat.S_IMODE(status.st_mode), b"")
-            elif full.is_file():
-                found[path] = ("file", stat.S_IMODE(status.st_mode), full.read_bytes())
-            else:
-                found[path] = ("other", 0, b"")
-    os.close(top)
+            if covers(path) and full.is_symlink():
+                found[path] = ("link", 0, os.fsencode(full.readlink()))
+            elif covers(path) and full.is_file():
+                found[path] = ("file", stat.S_IMODE(full.stat().st_mode), full.read_bytes())
     return found
 
 
@@ -50,6 +40,7 @@ def sh(root: Path, script: str) -> None:
 
 
 def fill(root: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
     (root / "kept" / "deep" / "er").mkdir(parents=True)
     (root / "kept" / "empty").mkdir()
     (root / "free").mkdir()
@@ -71,21 +62,19 @@ class Place:
 
     def __init__(self, folder: Path, patterns: tuple[str, ...] = ("kept/**", "*.lock"), **more: Any) -> None:
         self.root = folder / "repo"
-        self.root.mkdir()
         fill(self.root)
         self.rules = Boundaries(patterns)
-        self.folder = folder / "store"
+        self.folder = self.root / ".git/headgate/protected/t1"
         self.more = more
         self.protected = self.reopen()
         self.before = self.look()
 
-    def reopen(self) -> ProtectedFiles:
+    def reopen(self) -> ProtectedTree:
         """What a new process has."""
-        return ProtectedFiles(
-            self.root, self.rules.covers, enters=self.rules.enters, folder=self.folder, **self.more
-        )
+        rule = Rule("kept", WHY, self.rules.covers, self.rules.enters)
+        return ProtectedTree(Snapshots(self.root), [rule], self.folder, **self.more)
 
-    def look(self) -> ConfinedTree:
+    def look(self) -> Picture:
         return picture(self.root, self.rules.covers)
 
     def run(self, script: str) -> tuple[Restored, ...]:
@@ -111,10 +100,8 @@ CASES = {
         "rm -rf kept/deep",
         [("deleted", "kept/deep/er/same.bin"), ("deleted", "kept/deep/same.bin")],
     ),
-    "delete an empty directory": ("rmdir kept/empty", [("deleted", "kept/empty")]),
     "create": ("echo x > kept/new.txt", [("created", "kept/new.txt")]),
     "create in directories": ("mkdir -p kept/n/m; echo x > kept/n/m/o", [("created", "kept/n/m/o")]),
-    "create a directory": ("mkdir -p kept/n/m", [("created", "kept/n/m")]),
     "create elsewhere": ("mkdir n; touch n/y.lock n/other", [("created", "n/y.lock")]),
     "rename": (
         "mv kept/a.txt kept/b.txt",
@@ -122,30 +109,24 @@ CASES = {
     ),
     "rename out": ("mv kept/a.txt free/", [("deleted", "kept/a.txt")]),
     "chmod": ("chmod 600 kept/run.sh", [("changed", "kept/run.sh")]),
-    "chmod a directory": ("chmod 711 kept/deep", [("changed", "kept/deep")]),
-    "unreadable": ("chmod 000 kept/a.txt kept/deep", [("changed", "kept/a.txt"), ("changed", "kept/deep")]),
+    "unreadable": ("chmod 000 kept/a.txt", [("changed", "kept/a.txt")]),
     "replace by a symlink": ("ln -sf ../free/f.txt kept/a.txt", [("changed", "kept/a.txt")]),
     "replace by a copy": ("cp -p kept/a.txt t; mv t kept/a.txt", []),
     "replace a symlink": ("ln -sf elsewhere kept/link", [("changed", "kept/link")]),
     "symlink by its content": ("rm kept/link; cp kept/deep/same.bin kept/link", [("changed", "kept/link")]),
     "file by a directory": (
         "rm kept/a.txt; mkdir -p kept/a.txt/in; touch kept/a.txt/in/x",
-        [("changed", "kept/a.txt"), ("created", "kept/a.txt/in/x")],
-    ),
-    "directory by a file": (
-        "rm -r kept/empty; echo x > kept/empty",
-        [("changed", "kept/empty")],
+        [("deleted", "kept/a.txt"), ("created", "kept/a.txt/in/x")],
     ),
     "directory by a symlink": (
         "mv kept real; ln -s real kept",
         [
             ("deleted", "kept/a.txt"), ("deleted", "kept/away"), ("deleted", "kept/deep/er/same.bin"),
-            ("deleted", "kept/deep/same.bin"), ("deleted", "kept/empty"), ("deleted", "kept/link"),
+            ("deleted", "kept/deep/same.bin"), ("deleted", "kept/link"),
             ("deleted", "kept/none.txt"), ("deleted", '"kept/odd \\377\\nname"'), ("deleted", "kept/run.sh"),
         ],
     ),
     "through a hard link": ("ln kept/a.txt free/h; echo x >> free/h", [("changed", "kept/a.txt")]),
-    "a pipe": ("mkfifo kept/pipe", [("created", "kept/pipe")]),
     "a broken symlink": ("ln -s nowhere kept/broken", [("created", "kept/broken")]),
     "another letter case": (
         "mkdir KEPT; touch KEPT/x Y.LOCK", [("created", "KEPT/x"), ("created", "Y.LOCK")],
@@ -222,7 +203,7 @@ class TestBetweenCommands:
         assert place.look() == place.before
 
     def test_what_stood_in_the_way_is_moved_aside(self, place: Place) -> None:
-        place.run("echo precious > kept/a.txt; echo new > kept/new.txt; ln -s / kept/l; mkdir kept/d")
+        place.run("echo precious > kept/a.txt; echo new > kept/new.txt; ln -s / kept/l")
         aside = {
             path.relative_to(place.folder / "aside").as_posix()[5:]: path.read_text()
             for path in (place.folder / "aside").rglob("*")
@@ -255,140 +236,45 @@ class TestCrash:
         assert place.reopen().check_and_restore() == place.reopen().begin() == ()
         assert (place.root / "kept" / "a.txt").read_text() == "a person's"
 
-    def test_where_records_last_it_is(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, lasting=True)
-        place.run("true")
-        (place.root / "kept" / "a.txt").write_text("a daemon's")
-        assert [one.path for one in place.reopen().check_and_restore()] == ["kept/a.txt"]
-        assert place.look() == place.before
-
-    def test_a_torn_record(self, place: Place) -> None:
+    def test_a_torn_note(self, place: Place) -> None:
         place.protected.begin()
-        with (place.folder / "records.jsonl").open("a") as file:
-            file.write('{"path":"kept/a.t')
-        sh(place.root, "rm kept/a.txt")
-        assert [one.path for one in place.reopen().begin()] == ["kept/a.txt"]
+        note = place.folder / "running.json"
+        note.write_text(note.read_text()[:20])
+        assert place.reopen().begin() == ()
+
+    def test_what_git_ignores_and_what_stayed(self, place: Place) -> None:
+        (place.root / ".gitignore").write_text("*.lock\n")
+        place.protected.begin()
+        sh(place.root, "rm free/x.lock; echo x > kept/a.txt; echo x > .git/config")
+        told = [one.path for one in place.reopen().check_and_restore()]
+        assert told == [".git/config", "free/x.lock", "kept/a.txt"]
         assert place.look() == place.before
 
 
 class TestContents:
-    def test_each_is_kept_once(self, place: Place) -> None:
-        for _ in range(3):
-            place.run("echo x >> kept/a.txt; touch kept/deep/same.bin; mv kept/run.sh kept/walk.sh")
-        sizes = {content for kind, _, content in place.before.values() if kind == "file"}
-        assert (place.folder / "contents").stat().st_size == sum(map(len, sizes))
-        assert stat.S_IMODE((place.folder / "contents").stat().st_mode) == 0o600
-
-    @pytest.mark.parametrize("damage", ["rm -r ../store", "echo x > ../store/contents"])
-    def test_a_command_that_damages_the_store(self, place: Place, damage: str) -> None:
-        place.run(f"rm -r kept/deep kept/a.txt; {damage}")
-        assert place.look() == place.before
-
-    @pytest.mark.parametrize(
-        "damage", ["rm -r ../store", "tr 'o' 'x' < ../store/contents > t; mv t ../store/contents"]
-    )
-    def test_what_is_only_on_disk_is_not_trusted(self, tmp_path: Path, damage: str) -> None:
-        place = Place(tmp_path, limits=CopyLimits(one_in_memory=0))
+    def test_what_is_too_large_is_said_not_hidden(self, place: Place) -> None:
+        with (place.root / "kept" / "large").open("wb") as file:
+            file.truncate(21_000_000)
+        lost = place.run("echo x >> kept/large; echo x > kept/a.txt")
         problem = "no copy of its content was kept"
-        assert place.run(f"rm kept/a.txt; {damage}") == (Restored("kept/a.txt", "deleted", WHY, problem),)
+        large = Restored("kept/large", "changed", WHY, problem)
+        assert lost == (Restored("kept/a.txt", "changed", WHY), large)
+        assert place.protected.begin() == place.protected.check_and_restore() == (large,)
+        assert [one.path for one in place.reopen().check_and_restore()] == ["kept/large"]
 
-    def test_large_files_come_from_the_disk(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=CopyLimits(one_in_memory=3, all_in_memory=3))
-        assert len(place.run("rm -r kept/deep kept/a.txt")) == 3
-        assert place.look() == place.before
-
-    def test_too_much_is_said_not_hidden(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=CopyLimits(one_in_memory=100, all_on_disk=100))
-        problem = "no copy of its content was kept"
-        assert place.run("chmod 600 kept/deep/same.bin") == (Restored("kept/deep/same.bin", "changed", WHY),)
-        assert place.look() == place.before
-        assert place.run("echo x > kept/deep/same.bin; echo x > kept/a.txt; rm kept/deep/er/same.bin") == (
-            Restored("kept/a.txt", "changed", WHY),
-            Restored("kept/deep/er/same.bin", "deleted", WHY, problem),
-            Restored("kept/deep/same.bin", "changed", WHY, problem),
-        )
-
-    @pytest.mark.parametrize("lasting", [True, False])
-    def test_what_cannot_be_put_back_is_never_taken_as_it_is(self, tmp_path: Path, lasting: bool) -> None:
-        place = Place(tmp_path, limits=CopyLimits(all_on_disk=100), lasting=lasting)
-        lost = place.run("echo x > kept/deep/same.bin; rm kept/deep/er/same.bin")
-        assert [one.path for one in lost if one.problem] == ["kept/deep/er/same.bin", "kept/deep/same.bin"]
-        assert place.protected.begin() == place.protected.check_and_restore() == lost
-        assert [one.path for one in place.reopen().check_and_restore()] == [one.path for one in lost]
-        for path in ("kept/deep/same.bin", "kept/deep/er/same.bin"):
-            (place.root / path).write_bytes(bytes(range(256)))
-            (place.root / path).chmod(0o644)
-        assert place.reopen().check_and_restore() == ()
-
-    def test_a_large_file_is_known_by_its_content(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=CopyLimits(one_in_memory=100, all_on_disk=100))
-        script = "f=kept/deep/same.bin; touch -r $f t; printf Z | dd of=$f conv=notrunc; touch -r t $f"
-        assert [(one.path, bool(one.problem)) for one in place.run(script)] == [("kept/deep/same.bin", True)]
-
-    def test_small_files_are_kept_first(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=CopyLimits(all_on_disk=100))
-        assert [one.problem for one in place.run("echo x > kept/a.txt; echo x > kept/run.sh")] == ["", ""]
+    def test_an_object_that_was_written_over_is_not_believed(self, place: Place) -> None:
+        damage = "for f in $(find .git/headgate/objects -type f); do chmod +w $f; echo x > $f; done"
+        told = place.run(f"rm kept/a.txt; {damage}")
+        assert [(one.path, bool(one.problem)) for one in told] == [("kept/a.txt", True)]
 
 
-def test_only_where_something_can_be_covered_is_walked(tmp_path: Path) -> None:
-    fill(tmp_path)
-    rules = Boundaries(["kept/deep/**", "/free/f.txt"])
-    asked: list[str] = []
-
-    def covers(path: str) -> bool:
-        asked.append(path)
-        return rules.covers(path)
-
-    protected = ProtectedFiles(tmp_path, covers, enters=rules.enters, folder=tmp_path / "store")
-    protected.begin()
-    assert not [path for path in asked if path.startswith(("kept/empty", "store"))]
-    assert "kept/deep/er/same.bin" in asked
+def of_git(repo: Path) -> ProtectedTree:
+    return ProtectedTree(Snapshots(repo), [], repo.parent / "a/b/store")
 
 
-class TestOldFiles:
-    """Files and directories that have not changed for long are known by their stamps alone."""
-
-    @pytest.fixture
-    def place(self, tmp_path: Path) -> Place:
-        place = Place(tmp_path, now=lambda: time.time_ns() + 10**10)
-        wait_for_tick(tmp_path)
-        return place
-
-    def test_changes_show(self, place: Place, tmp_path: Path) -> None:
-        script = "printf 'ONE..TWO' > kept/a.txt; mv kept/deep/same.bin kept/deep/er/b; touch kept/empty/x"
-        for _ in range(2):
-            told = [one.path for one in place.run(script)]
-            assert told == ["kept/a.txt", "kept/deep/er/b", "kept/deep/same.bin", "kept/empty/x"]
-            assert place.look() == place.before
-            wait_for_tick(tmp_path)
-
-    def test_nothing_is_read_twice(self, tmp_path: Path) -> None:
-        fill(tmp_path / "repo")
-        wait_for_tick(tmp_path)
-        asked: list[str] = []
-
-        def covers(path: str) -> bool:
-            asked.append(path)
-            return True
-
-        later = time.time_ns() + 10**10
-        protected = ProtectedFiles(tmp_path / "repo", covers, folder=tmp_path / "store", now=lambda: later)
-        protected.begin()
-        files = [path for path in asked if not path.endswith("any name")]
-        protected.check_and_restore()
-        protected.begin()
-        again = [path for path in asked if not path.endswith("any name")]
-        assert again == files
-
-
-def wait_for_tick(folder: Path) -> None:
-    """Until the file system's clock has moved on."""
-    probe = folder / "probe"
-    probe.touch()
-    first = probe.stat().st_mtime_ns
-    while probe.stat().st_mtime_ns == first:
-        probe.touch()
-    probe.unlink()
+def hooks_and_settings(repo: Path) -> Picture:
+    found = picture(repo / ".git")
+    return {path: what for path, what in found.items() if path.startswith(("config", "hooks", "info"))}
 
 
 class TestGit:
@@ -404,8 +290,8 @@ class TestGit:
         return repo
 
     def test_hooks_and_settings(self, repo: Path, tmp_path: Path) -> None:
-        protected = protect_git(repo, tmp_path / "store")
-        before = picture(repo / ".git")
+        protected = of_git(repo)
+        before = hooks_and_settings(repo)
         assert protected.begin() == ()
         sh(
             repo,
@@ -415,10 +301,10 @@ class TestGit:
         )
         told = [one.path for one in protected.check_and_restore() if not one.path.endswith(".sample")]
         assert told == [".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/info/exclude"]
-        assert picture(repo / ".git") == before
+        assert hooks_and_settings(repo) == before
 
     def test_ordinary_work_is_free(self, repo: Path, tmp_path: Path) -> None:
-        protected = protect_git(repo, tmp_path / "store")
+        protected = of_git(repo)
         assert protected.begin() == ()
         sh(
             repo,
@@ -432,7 +318,7 @@ class TestGit:
         tree = tmp_path / "tree"
         sh(repo, f"git worktree add -q {tree}")
         before = (tree / ".git").read_text()
-        protected = protect_git(tree, tmp_path / "store")
+        protected = of_git(tree)
         protected.begin()
         sh(tree, "echo 'gitdir: /elsewhere' > .git; echo x > ../repo/.git/hooks/post-checkout")
         assert [one.path for one in protected.check_and_restore()] == [".git", ".git/hooks/post-checkout"]
@@ -444,12 +330,12 @@ def test_outside_a_package(tmp_path: Path) -> None:
     fill(repo)
     sh(
         repo,
-        "git init -q; printf 'build/\\n*.log\\n' > .gitignore; mkdir -p free/sub;"
-        " echo '!x.log' > free/.gitignore",
+        "printf 'build/\\n*.log\\n' > .gitignore; mkdir -p free/sub; echo '!x.log' > free/.gitignore",
     )
     ignored = IgnoredPaths(repo)
     inside = OnlyInside("kept", ignored.file, ignored.directory)
-    protected = ProtectedFiles(repo, inside.covers, enters=inside.enters, folder=tmp_path / "store")
+    rule = Rule("package", WHY, inside.covers, inside.enters)
+    protected = ProtectedTree(Snapshots(repo), [rule], tmp_path / "a/b/store")
     protected.begin()
     sh(
         repo,
@@ -491,7 +377,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(STEPS, min_size=1, max_size=8), min_size=1, max_size=3))
 def test_whatever_commands_do(scripts: list[list[str]]) -> None:
     """The protected part of the tree is the same after any commands, and nothing is told twice."""
@@ -505,7 +391,7 @@ def test_whatever_commands_do(scripts: list[list[str]]) -> None:
         assert place.reopen().begin() == ()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=8))
 def test_whatever_a_command_did_before_we_died(script: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -523,24 +409,16 @@ class TestFoldersThatCannotBeWalked:
         (place.root / "mine").mkdir()
         (place.root / "mine").chmod(0o000)
         (place.root / "other").mkdir(0o750)
-        told = place.run("chmod 000 other; mkdir -p new/in; chmod 200 new/in; chmod 444 new; chmod 311 .")
-        assert {(one.path, one.reason) for one in told} >= {
-            (path, "folders have to stay readable") for path in ("other", "new/in")
-        }
+        place.run("chmod 000 other; mkdir -p new/in; chmod 200 new/in; chmod 444 new; chmod 311 .")
         modes = [
             stat.S_IMODE((place.root / path).stat().st_mode) for path in ("other", "new/in", "new", "mine")
         ]
-        assert modes == [0o750, 0o700, 0o544, 0o000]
+        assert modes == [0o750, 0o700, 0o744, 0o000]
         (place.root / "mine").chmod(0o700)
 
     def test_what_is_too_deep_is_removed(self, place: Place) -> None:
         script = (
             "import os\nfor _ in range(1500):\n    os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('x', 'w')"
         )
-        told = place.run(f'cd free && python3 -c "{script}"')
-        assert [(one.change, one.reason) for one in told] == [
-            ("created", "folders this deep cannot be checked")
-        ]
-        assert len(told[0].sentence()) < 700
-        assert place.run("true") == ()
+        assert place.run(f'cd free && python3 -c "{script}"') == ()
         assert sum(1 for _ in os.walk(place.root / "free")) < 20

@@ -1,0 +1,309 @@
+"""Files that no command may change: the tree is compared after a command, and what a rule covers is put back.
+
+A guard can judge a path that a tool names; what a shell command writes can only be seen afterwards. What the
+first `begin` found counts until the end, since a process that outlived its command may change a file later.
+A path that could not be put back is tried again, and named, by each later check. While a command runs, a file
+in git's folder names the tree that it began with, for the process that follows a killed one.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+from headgate.core import show_path
+from headgate.guard.commits import CommitWatch
+from headgate.guard.git_settings import GitSettings
+from headgate.guard.restore import Change, Restored
+from headgate.guard.rules import Rule
+from headgate.regular_files import OwnFolder
+from headgate.tree import Entry, GitFailed, Reverter, Snapshots, ancestors
+
+_CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+"""What running code leaves behind. It is put right like all else, since it can change what code does, but the
+model did not mean to make it and need not hear of it."""
+_LINK = "120000"
+_MAY_RUN = 0o111
+_MOST_SHOWN = 500
+_MOST_JUDGED = 10_000_000
+
+
+class ProtectedTree:
+    """See Protected.
+
+    `decides` is asked whether what became of a path can change what a verification finds, and `prepared`
+    whether a step that installs or configures may do it. What changes while no command runs under a rule of
+    `left_between` stays, because a person did it.
+    """
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        rules: Sequence[Rule],
+        folder: Path,
+        *,
+        decides: Callable[[str, Change], bool] | None = None,
+        prepared: Callable[[str, Change], bool] = lambda path, change: False,
+        left_between: Iterable[str] = (),
+    ) -> None:
+        self._snapshots, self._folder = snapshots, folder
+        # `folder` is `headgate/protected/TASK` in git's own folder.
+        self._own = OwnFolder(folder.parents[1])
+        self._git = GitSettings(snapshots.repo, folder / "aside")
+        self._rules = (self._git.rule, *rules)
+        self._decides, self._prepared, self._left_between = decides, prepared, frozenset(left_between)
+        self._reverter = Reverter(snapshots.repo, folder / "aside")
+        self._commits = CommitWatch(snapshots.repo, rules)
+        self._start: dict[str, Entry] | None = None
+        self._modes: dict[str, int] = {}
+        self._tree = ""
+        self._folders: set[str] | None = None
+        self._lost: dict[str, Restored] = {}
+        self._running = False
+        self._lock = Lock()
+        self._rule_of, self._is_entered = cache(self._find_rule), cache(self._find_entered)
+
+    def covers(self, path: str) -> bool:
+        """See Covering."""
+        return self._rule_of(path) is not None
+
+    def enters(self, directory: str) -> bool:
+        """See Covering."""
+        return any(rule.enters(directory) for rule in self._rules)
+
+    def begin(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        with self._lock:
+            restored: tuple[Restored, ...] = ()
+            if self._start is None and not self._recall():
+                _ = self._git.places
+                self._start, self._modes = self._look()
+            else:
+                restored = self._compare()
+            self._commits.begin()
+            self._note()
+            self._running = True
+            return restored
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        with self._lock:
+            if self._start is None and not self._recall():
+                return ()
+            restored = self._compare()
+            if self._running:
+                restored += self._commits.check()
+            self._running = False
+            # What could not be put back is still to be done for a process that comes after this one.
+            if not self._lost:
+                self._noted.unlink(missing_ok=True)
+            return restored
+
+    def adopt(self) -> None:
+        """See Protected."""
+        with self._lock:
+            if self._start is None:
+                return
+            entries, modes = self._look()
+            for path in self._differing(entries, modes):
+                if self._prepared(path, _change(self._start.get(path), entries.get(path))):
+                    self._take(path, entries, modes)
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        found = []
+        for path, (kind, _) in (self._start or {}).items():
+            rule = self._rule_of(path) if kind != _LINK else None
+            # A file that may stay as it is may also be changed, if only in part.
+            is_whole = rule is not None and not rule.allows(path, b"", b"")
+            is_asked = not deciding or self._can_decide(path, "changed")
+            if is_whole and is_asked and path.partition("/")[0] != ".git":
+                found.append(self._snapshots.repo.resolve() / path)
+        return tuple(path for path in found if path.is_file())
+
+    def forget(self) -> None:
+        """See Protected."""
+        with self._lock:
+            self._start, self._folders, self._running, self._tree = None, None, False, ""
+            self._noted.unlink(missing_ok=True)
+            for folder in (self._folder, self._folder.parent):
+                with suppress(OSError):  # not empty: what was moved aside stays, and so does another task's
+                    folder.rmdir()
+
+    def _find_rule(self, path: str) -> Rule | None:
+        folder = path.rpartition("/")[0]
+        found = (rule for number, rule in enumerate(self._rules) if self._is_entered(number, folder))
+        return next((rule for rule in found if rule.covers(path)), None)
+
+    def _find_entered(self, number: int, directory: str) -> bool:
+        above = directory.rpartition("/")[0]
+        return not directory or (
+            (not above or self._is_entered(number, above)) and self._rules[number].enters(directory)
+        )
+
+    def _look(self) -> tuple[dict[str, Entry], dict[str, int]]:
+        """Every file that there is, and its mode."""
+        found = self._snapshots.look(self)
+        self._tree = self._tree or found.tree
+        entries, modes = self._git.look(self._snapshots.keep)
+        return {**found.entries, **entries}, {**found.modes, **modes}
+
+    def _differing(self, entries: dict[str, Entry], modes: dict[str, int]) -> list[str]:
+        """The covered files that are not as they were."""
+        assert self._start is not None
+        found = {path for path, _ in self._start.items() ^ entries.items()}
+        found |= {path for path, _ in self._modes.items() ^ modes.items() if path in self._modes}
+        return sorted(filter(self.covers, found))
+
+    def _compare(self) -> tuple[Restored, ...]:
+        start = self._start
+        assert start is not None
+        entries, modes = self._look()
+        lost, self._lost = self._lost, {}
+        done: dict[str, Restored] = {}
+        differing = self._differing(entries, modes)
+        blobs = self._read(path for path in differing if path in start)
+        # What is new goes first: it may have the place of what is missing.
+        for path in sorted(differing, key=lambda path: (path in start, path)):
+            rule = self._rule_of(path)
+            assert rule is not None
+            is_a_persons = not self._running and rule.name in self._left_between and path not in lost
+            if is_a_persons or self._may_stay(rule, path, entries.get(path), modes, blobs):
+                self._take(path, entries, modes)
+                continue
+            before, after = start.get(path), entries.get(path)
+            change, problem = _change(before, after), self._put_back(path, before, blobs)
+            done[path] = Restored(
+                path=_shown(path),
+                change=change,
+                reason=rule.reason,
+                problem=problem,
+                between=lost[path].between if path in lost else not self._running,
+                decides=self._can_decide(path, change),
+                copy=self._reverter.copies.get(path, ""),
+                person=rule.name in self._left_between,
+            )
+        self._lost = {path: one for path, one in done.items() if one.problem}
+        return tuple(done[path] for path in sorted(done) if _CACHES.isdisjoint(path.split("/")))
+
+    def _may_stay(
+        self, rule: Rule, path: str, after: Entry | None, modes: dict[str, int], blobs: dict[str, bytes]
+    ) -> bool:
+        """Whether a covered file may stay as it is now."""
+        before = (self._start or {}).get(path)
+        old = blobs.get(before[1]) if before else None
+        if (before and old is None) or any(side and side[0] == _LINK for side in (before, after)):
+            return False
+        if after is None:
+            return rule.allows(path, old, b"")
+        if before and modes.get(path) != self._modes.get(path, modes.get(path)):
+            return False
+        try:
+            new = self._snapshots.contents([after[1]]).get(after[1])
+        except GitFailed:
+            return False
+        return new is not None and len(new) <= _MOST_JUDGED and rule.allows(path, old, new)
+
+    def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of files as they were, without those that a command has written over."""
+        assert self._start is not None
+        names = {self._start[path][1] for path in paths}
+        try:
+            return self._snapshots.contents(names)
+        except GitFailed:
+            blobs: dict[str, bytes] = {}
+            for name in names:
+                with suppress(GitFailed):
+                    blobs |= self._snapshots.contents([name])
+            return blobs
+
+    def _put_back(self, path: str, before: Entry | None, blobs: dict[str, bytes]) -> str:
+        """Makes a path what it was; returns why that was not possible."""
+        reverter, name = self._git.place(path) or (self._reverter, path)
+        try:
+            if before is None:
+                reverter.remove(name, self._had_folder)
+            elif before[1] not in blobs:
+                return "no copy of its content was kept"
+            elif before[0] == _LINK:
+                reverter.put_link(name, os.fsdecode(blobs[before[1]]))
+            else:
+                mode = 0o755 if before[0] == "100755" else 0o644
+                reverter.put_file(name, blobs[before[1]], stat.S_IMODE(self._modes.get(path, mode)))
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return ""
+
+    def _had_folder(self, path: str) -> bool:
+        """Whether there was such a folder, with or without a file in it."""
+        if self._folders is None:
+            self._folders = {folder for each in self._start or () for folder in ancestors(each)}
+        return path in self._folders or self._snapshots.had_folder(path)
+
+    def _take(self, path: str, entries: dict[str, Entry], modes: dict[str, int]) -> None:
+        """What is there now counts from here on."""
+        assert self._start is not None
+        self._start.pop(path, None)
+        self._modes.pop(path, None)
+        if path in entries:
+            self._start[path], self._modes[path] = entries[path], modes[path]
+
+    def _can_decide(self, path: str, change: Change) -> bool:
+        if self._decides is None:
+            return False
+        is_program = path in (self._start or {}) and bool(self._modes.get(path, 0) & _MAY_RUN)
+        # On some file systems every file looks like a program: one that has a suffix may well be data.
+        return self._decides(path, change) or (is_program and "." not in path.rpartition("/")[2])
+
+    @property
+    def _noted(self) -> Path:
+        return self._folder / "running.json"
+
+    def _note(self) -> None:
+        """Keeps what a command begins with, for a process that comes after this one."""
+        assert self._start is not None
+        self._snapshots.objects.flush()
+        tree = self._snapshots.entries(self._tree)
+        noted = {
+            "tree": self._tree,
+            "files": dict(self._start.items() - tree.items()),
+            "without": sorted(tree.keys() - self._start.keys()),
+            "settings": sorted(self._git.places),
+        }
+        self._own.make(self._folder, mode=0o700)
+        self._own.replace(self._noted, json.dumps(noted).encode())
+
+    def _recall(self) -> bool:
+        """Takes what a process that was killed has kept, if a command ran then."""
+        try:
+            match json.loads(self._own.read(self._noted)):
+                case {
+                    "tree": str(tree),
+                    "files": dict(files),
+                    "without": list(without),
+                    "settings": list(places),
+                }:
+                    start = {**self._snapshots.entries(tree)}
+                    start |= {str(path): (str(mode), str(name)) for path, (mode, name) in files.items()}
+                case _:
+                    return False
+        except (OSError, ValueError, GitFailed):
+            return False
+        for path in without:
+            start.pop(path, None)
+        self._git.places = frozenset(map(str, places))
+        self._start, self._tree, self._running = start, tree, True
+        return True
+
+
+def _change(before: Entry | None, after: Entry | None) -> Change:
+    return "created" if before is None else "changed" if after else "deleted"
+
+
+def _shown(path: str) -> str:
+    shown = show_path(path)
+    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
