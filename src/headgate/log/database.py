@@ -216,7 +216,9 @@ def explain_store_error(path: Path, error: Exception) -> StoreError:
         )
     if _is_damage(error):
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
-        return StoreDamaged(f"{path} is damaged ({text}): move it away and run again")
+        return StoreDamaged(
+            f"{path} is damaged ({text}): move it away and run again; sqlite3 FILE .recover reads the rest"
+        )
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")
     if "unable to open" in text or "readonly" in text:
