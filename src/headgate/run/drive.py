@@ -6,6 +6,9 @@ with its own tools, checks and budget. Anything else, such as a task with its ow
 verification, is run to its end by the runtime, and the call that started it is answered with the result.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from headgate.core import (
     COMPLETE_TOOL,
     DRIVEN,
@@ -21,9 +24,10 @@ from headgate.core import (
 from headgate.run.compaction import compact_due
 from headgate.run.exits import try_exit
 from headgate.run.job import Job
+from headgate.run.ports import CallPorts
 from headgate.run.stage import StageEnd, StageRun, TaskList
 from headgate.run.talk import Talk, open_conversation, take_step
-from headgate.run.task_list import NAMES, NAMES_CHARS, Tasks
+from headgate.run.task_list import NAMES, NAMES_CHARS, Tasks, TasksPort
 from headgate.run.turn import finish_turn, take_turn
 
 _GOES_ON_LATER = ("retry", "infra", "propose")
@@ -112,6 +116,9 @@ class Drive(Talk):
     def task_list(self, run: StageRun) -> TaskList:
         return _tasks_of(run)
 
+    def ports(self, call: CallPorts) -> Mapping[str, Any]:
+        return {"tasks": TasksPort(call, _tasks_of(call.run))}
+
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         run.transcript.end_stage(place_of(run.path), ended)
 
@@ -130,6 +137,9 @@ class Driven(Talk):
 
     def task_list(self, run: StageRun) -> TaskList:
         return _tasks_of(run)
+
+    def ports(self, call: CallPorts) -> Mapping[str, Any]:
+        return {"tasks": TasksPort(call, _tasks_of(call.run))}
 
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         """Nothing is left to do: its driver has noted its end."""

@@ -27,7 +27,7 @@ from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
 from headgate.run.scouting import ask as ask_scout
-from headgate.run.stage import Conversation, StageRun, TaskList
+from headgate.run.stage import Conversation, StageRun
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
 
@@ -78,7 +78,6 @@ class CallPorts:
             exit=_Exit(self),
             tests=_ProjectTests(self),
             scouts=_Scouts(self),
-            tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
             **{"recipes": RecipeStep(self), **own},
         )
 
@@ -150,24 +149,6 @@ class _Exit:
     async def leave(self, note: Note) -> None:
         with self.ports.acting() as run:
             await leave_stage(run, note)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    ports: CallPorts
-    tasks: TaskList
-
-    async def start(self, task: str) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.start(clean_value(run, task))
-
-    async def complete(self, task: str, note: Note) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.complete(clean_value(run, task), note)
-
-    async def fail(self, task: str, reason: str) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.fail(clean_value(run, task), clean_value(run, reason))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from headgate.core import (
 from headgate.run.job import Job
 from headgate.run.scope import Scope
 from headgate.run.transcript import Transcript
-from headgate.tools import TaskListPort, Tool
+from headgate.tools import Tool
 
 if TYPE_CHECKING:
     from headgate.run.ports import CallPorts
@@ -57,7 +57,7 @@ class Interrupted:
 NO_NOTE = Note()
 
 
-class TaskList(TaskListPort, Protocol):
+class TaskList(Protocol):
     """The stages in a stage of the kind `drive`, as the loop knows them."""
 
     @property
@@ -128,9 +128,12 @@ class StageRun:
     @property
     def _model_wait(self) -> float:
         """How long the model's server is waited for: a server that has never answered may not exist."""
-        server, model = self.state.counts.unanswered.server, self.job.models.settings[self.stage.model].model
+        server = self.state.counts.unanswered.server
+        if not server:
+            return 0.0
+        model = self.job.models.settings[self.stage.model].model
         is_known = server == "loading" or model in self.job.state.accounts.models
-        return self.job.pinned.limits.model_wait if server and is_known else 0.0
+        return self.job.pinned.limits.model_wait if is_known else 0.0
 
     def seconds_left(self) -> float | None:
         """Of the time for all attempts at the stage; None where that has no limit."""

@@ -29,6 +29,7 @@ from headgate.run.exits import clean_value, leave_stage
 from headgate.run.first_messages import plan_room, stage_message
 from headgate.run.group import GroupRun
 from headgate.run.job import Job
+from headgate.run.ports import CallPorts
 from headgate.run.stage import Entrance, StageEnd, StageRun
 from headgate.run.talk import open_conversation
 from headgate.run.turn import tell
@@ -296,6 +297,26 @@ class Tasks:
                 self.active = reopen_attempt(self.job, task, join_path(self.place, task.id)) or self.active
         inside = [node for path, node in self.job.state.nodes.items() if path.startswith(f"{self.place}/")]
         self.last = next((node for node in reversed(inside) if node.ending and node.kind == DRIVEN), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPort:
+    """What the model does with the list in one call."""
+
+    ports: CallPorts
+    tasks: Tasks
+
+    async def start(self, task: str) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.start(clean_value(run, task))
+
+    async def complete(self, task: str, note: Note) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.complete(clean_value(run, task), note)
+
+    async def fail(self, task: str, reason: str) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.fail(clean_value(run, task), clean_value(run, reason))
 
 
 def _about(task: Stage) -> str:
