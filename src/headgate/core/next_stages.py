@@ -55,7 +55,8 @@ _RUNTIME = ("again", "replan")
 """Conditions about the rounds themselves: what they leave out is no news."""
 
 
-Records = Sequence[tuple[str, StageSkipped | StageEnded]]
+Record = tuple[str, StageSkipped | StageEnded]
+Records = Sequence[Record]
 """What is to be recorded of stages that do not run, each with its path."""
 
 
@@ -237,11 +238,13 @@ class GroupRound:
 
     @property
     def fixing_stage(self) -> Stage | None:
-        """The stage that is told what failed: the first one that is a conversation, or has one in it."""
-        for stage in self.group.stages:
-            if stage.when != "replan" and self.receives_failures(stage):
-                return stage
-        return None
+        """The stage that is told what failed: the first one that can be told, or has one in it that can."""
+        stages = (stage for stage in self.group.stages if stage.when != "replan")
+        return next(filter(self.receives_failures, stages), None)
+
+    def fixes(self, stage: Stage) -> bool:
+        """Whether it is this stage that is told what failed."""
+        return self.fixing_stage is not None and self.fixing_stage.id == stage.id
 
     def receives_failures(self, stage: Stage) -> bool:
         """Whether a stage, or one in it, can be told what failed."""
@@ -396,7 +399,7 @@ def _round_end(this: GroupRound, is_spent: bool) -> RoundEnd | None:
         return RoundEnd("sent_back", this.failed_stage)
     left = [one for one in this.stages if one.id not in this.endings and one.id not in this.absent]
     if this.is_won:
-        return RoundEnd("won", None, _leave_out(this, left, dict.fromkeys(_ids(left), SKIP_JOIN), _WON))
+        return RoundEnd("won", None, _leave_out(this, left, {one.id: SKIP_JOIN for one in left}, _WON))
     never = [one for one in this.stages if this.endings.get(one.id) == "skipped"]
     earlier = [one for one in never if one.id not in this.tree.attempts]
     missing = next((stage for stage in (*left, *earlier) if stage.required), None)
@@ -407,10 +410,6 @@ def _round_end(this: GroupRound, is_spent: bool) -> RoundEnd | None:
 _CANCELLED = "Cancelled: its result is not needed any more."
 _WON = (SKIP_JOIN, "Not run: another stage of its group completed.")
 _UNMET = ("needs_not_met", "Not run: a stage it needs did not complete.")
-
-
-def _ids(stages: Sequence[Stage]) -> list[str]:
-    return [stage.id for stage in stages]
 
 
 def skip_stage(this: GroupRound, stage: Stage, reason: str) -> Records:
@@ -429,7 +428,7 @@ def _leave_out(
     this: GroupRound, stages: Sequence[Stage], reasons: Mapping[str, str], words: tuple[str, str]
 ) -> Records:
     """The records of stages that do not run any more when a round is over."""
-    records: list[tuple[str, StageSkipped | StageEnded]] = []
+    records: list[Record] = []
     for stage in stages:
         if begun := this.latest(stage.id):  # it ran beside others
             records.append(_end(begun.path, stage, "skipped", SKIP_JOIN, _CANCELLED))
@@ -447,7 +446,7 @@ def stages_not_reached(this: GroupRound, why: str) -> Records:
 
     `why` is the reason where no stage of this group has failed.
     """
-    records: list[tuple[str, StageSkipped | StageEnded]] = []
+    records: list[Record] = []
     known = {*this.endings, *this.absent, *this.recorded}
     reason = f"failed: {this.fatal_stage.id}" if this.fatal_stage else why
     for stage in this.stages:

@@ -201,7 +201,7 @@ class GroupRun:
             return decision
         # Work that has passed is not given up because nothing came of what a review asked for, and no task
         # is because nothing came of a model that only looks around: it may not be the one that works.
-        may_fail = now.has_passed and stage.id == _id_of(now.fixing_stage)
+        may_fail = now.has_passed and now.fixes(stage)
         may_fail |= stage.id in job.scouting and decision.reason in _NO_MODEL
         return decision if decision.action in ("infra", "stuck") and not may_fail else None
 
@@ -210,7 +210,7 @@ class GroupRun:
     def _entrance(self, now: GroupRound, stage: Stage) -> Entrance:
         if stage.when == "replan":
             return Entrance("replan", self._replan_message(now))
-        if stage.id != _id_of(now.fixing_stage):
+        if not now.fixes(stage):
             return Entrance()
         failed, judge = self._judge(now)
         if failed is None or judge is None:
@@ -274,9 +274,9 @@ class GroupRun:
         """Lets the kind that sent the work back record the fix, once the stage that fixes has ended."""
         now = self.now()
         failed, judge = self._judge(now)
-        if failed is None or judge is None or now.latest(failed.id):
+        if failed is None or judge is None or now.latest(failed.id) or now.fixing_stage is None:
             return
-        name = _id_of(now.fixing_stage)
+        name = now.fixing_stage.id
         place, fixed = join_path(self.path, name), now.latest(name)
         is_over = fixed and fixed.ending is not None and place not in now.tree.retries
         if name in self.ended_groups or is_over:
@@ -316,10 +316,6 @@ class GroupRun:
             return False
         one = self.job.state[Executions].all[self.group.execution - 1]
         return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
-
-
-def _id_of(stage: Stage | None) -> str:
-    return stage.id if stage else ""
 
 
 def situation_of(job: Job, stage: Stage, ended_groups: Mapping[str, Ending]) -> Situation:
