@@ -122,4 +122,4 @@ def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path, befor
         assert (again, heard) == (started, said), number
         ends = [event.path for event in events if isinstance(event.body, StageEnded)]
         assert len(ends) == len(set(ends)), number
-        assert (cut.tree.endings, cut.executed.all) == (state.tree.endings, state[Executions].all), number
+        assert (cut.tree.endings, cut[Executions].all) == (state.tree.endings, state[Executions].all), number
