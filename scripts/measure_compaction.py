@@ -13,11 +13,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "run"))
+
+from session_records import split_session  # noqa: E402
 
 from cases import CASES  # noqa: E402
-from headgate.core import Compaction, StageRecord, size_of, summarise_stage  # noqa: E402
-from records import split_session  # noqa: E402
+from headgate.core import Compaction, size_of  # noqa: E402
+from headgate.run.stage_summary import StageRecord, summarise_stage  # noqa: E402
 from views import read_messages  # noqa: E402
 
 STRATEGIES = ("aggressive", "moderate", "comprehensive")

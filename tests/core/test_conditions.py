@@ -7,8 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import Flow, Situation, Stage, flow_problems, holds, is_expression, read_ending
-from headgate.core.conditions import check_condition, find_name, named_stages
+from headgate.core import (
+    Flow,
+    Situation,
+    Stage,
+    flow_problems,
+)
+from headgate.core.conditions import (
+    check_condition,
+    find_name,
+    holds,
+    is_expression,
+    named_stages,
+    read_ending,
+)
 
 SITUATION = Situation(
     results={

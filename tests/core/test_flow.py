@@ -13,10 +13,10 @@ from headgate.core import (
     expand_flow,
     fix_stage,
     flow_problems,
-    next_stage,
     stages_before,
 )
 from headgate.core.flow_check import Problem, find_cycle
+from headgate.core.needs import next_stage
 from headgate.core.short_names import checks_from_list
 
 

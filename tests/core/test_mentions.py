@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import Mention, Mentions, find_mentions
-from headgate.core.mentions import MOST
+from headgate.core import (
+    Mention,
+    find_mentions,
+)
+from headgate.core.mentions import MOST, Mentions
 
 FILES = frozenset({"src/a.py", "a.py", "b.py", "with space.py", "src/", "Makefile", "app/[id].tsx", "a:7"})
 

@@ -8,17 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from headgate.core import (
-    NEEDS,
     Budget,
     Flow,
-    NeedEnding,
     Stage,
-    blocking_need,
-    ready_stages,
     retry_seconds,
-    skips_with,
 )
-from headgate.core.needs import OnSkip, needs_met
+from headgate.core.needs import NEEDS, NeedEnding, OnSkip, blocking_need, needs_met, ready_stages, skips_with
 
 ENDINGS: tuple[NeedEnding, ...] = ("completed", "exhausted", "absent", "skipped", "failed", "unmet")
 ON_SKIP: tuple[OnSkip, ...] = (None, "run", "skip")

@@ -14,12 +14,12 @@ from headgate.core import (
     Stage,
     StageSkipped,
     StageState,
-    TreeState,
     decide_next,
     join_path,
     stages_concluded,
     stages_not_reached,
 )
+from headgate.core.tree import TreeState
 
 ROLES: Mapping[str, frozenset[Role]] = {
     "talk": frozenset({"conversation", "receives_failures"}),

@@ -18,7 +18,6 @@ from headgate.core import (
     StageSkipped,
     StageStarted,
     State,
-    TokenBudget,
     ToolSpec,
     expand_recipe,
     fold,
@@ -31,7 +30,7 @@ from headgate.core import (
 )
 from headgate.core.conditions import rename_stages
 from headgate.core.flow_check import Problem
-from headgate.core.recipes import share_docs
+from headgate.core.recipes import TokenBudget, share_docs
 
 STEPS: list[dict[str, Any]] = [
     {"id": "look", "tools": {"allow": ["read"]}, "when": "'ls' not in variables.gathered"},

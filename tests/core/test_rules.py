@@ -12,7 +12,6 @@ from headgate.core import (
     Around,
     Broken,
     Budget,
-    Counts,
     Decision,
     Fail,
     Fault,
@@ -21,13 +20,13 @@ from headgate.core import (
     Repeat,
     RoundTally,
     TurnRecord,
-    Unanswered,
     WorkTally,
     decide,
     decide_round,
     judge_work,
     wait_seconds,
 )
+from headgate.core.counts import Counts, Unanswered
 
 BUDGET = Budget(turns=5, bad_replies=3, waits=2, verify_loops=4)
 NOT_YET = Fail("files_read", "read at least 1 file first", "no file was read")

@@ -60,24 +60,20 @@ from headgate.core.conclusion import (
 from headgate.core.conditions import (
     CODE,
     Situation,
-    holds,
-    is_expression,
-    read_ending,
 )
 from headgate.core.counts import (
     Broken,
-    Counts,
     Fail,
     Fault,
     Pass,
     TurnRecord,
-    Unanswered,
     Verdict,
 )
 from headgate.core.event import (
     Body,
     Event,
     Line,
+    Moment,
     read_body,
 )
 from headgate.core.failures import (
@@ -144,7 +140,6 @@ from headgate.core.memories import (
 from headgate.core.mentions import (
     ImageAdded,
     Mention,
-    Mentions,
     MentionsRead,
     find_mentions,
     without_signs,
@@ -171,13 +166,7 @@ from headgate.core.messages import (
     written,
 )
 from headgate.core.needs import (
-    NEEDS,
     SKIP_CONDITION,
-    NeedEnding,
-    blocking_need,
-    next_stage,
-    ready_stages,
-    skips_with,
 )
 from headgate.core.next_stages import (
     FailedRounds,
@@ -260,16 +249,10 @@ from headgate.core.recipes import (
     RECIPE_NAME,
     Execution,
     Recipe,
-    TokenBudget,
     expand_executions,
     expand_recipe,
     parse_type,
     without_tool,
-)
-from headgate.core.red_before import (
-    Comparison,
-    compare,
-    line_marks,
 )
 from headgate.core.report import (
     Report,
@@ -354,11 +337,10 @@ from headgate.core.short_names import (
     FLAT_NAMES,
 )
 from headgate.core.spared_tests import (
-    SparedTests,
-    find_spared_tests,
     spared_by_task,
 )
 from headgate.core.spending import (
+    Spending,
     UsageLine,
     say_cost,
     say_money,
@@ -371,18 +353,6 @@ from headgate.core.stage_events import (
     StageEnded,
     StageSkipped,
     StageStarted,
-)
-from headgate.core.stage_summary import (
-    StageCompacted,
-    StageRecord,
-    chunk_texts,
-    files_lines,
-    first_line,
-    preserved_fields,
-    read_answer_object,
-    render_answer,
-    summarise_stage,
-    whole_lines,
 )
 from headgate.core.state import (
     State,
@@ -450,7 +420,6 @@ from headgate.core.text import (
     without_politeness,
 )
 from headgate.core.tree import (
-    TreeState,
     all_needs,
     join_path,
     place_of,
@@ -466,6 +435,7 @@ from headgate.core.turn_events import (
     ReplyFailed,
     ReplyReceived,
     Servers,
+    StageCompacted,
     TaskStatusGiven,
     ToolFinished,
     ToolStarted,

@@ -17,25 +17,16 @@ from headgate.core import (
     Request,
     StageCompacted,
     StageEnded,
-    StageRecord,
     Usage,
-    chunk_texts,
     clean_text,
     cut_text,
     due_stages,
-    files_lines,
-    first_line,
     place_of,
-    preserved_fields,
-    read_answer_object,
-    render_answer,
     share_out,
     shorten,
     size_of,
     spent,
     split_path,
-    summarise_stage,
-    whole_lines,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
 from headgate.models import find_window
@@ -43,6 +34,17 @@ from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import UNKNOWN_WINDOW
 from headgate.run.job import Job
 from headgate.run.stage import StageEnd, StageRun
+from headgate.run.stage_summary import (
+    StageRecord,
+    chunk_texts,
+    files_lines,
+    first_line,
+    preserved_fields,
+    read_answer_object,
+    render_answer,
+    summarise_stage,
+    whole_lines,
+)
 from headgate.run.transcript import Transcript
 
 _GOES_ON = ("advance", "skip", "fail")

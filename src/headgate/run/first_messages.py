@@ -29,13 +29,13 @@ from headgate.core import (
     show_path,
     stages_before,
     trim_document,
-    whole_lines,
 )
 from headgate.errors import ToolError
 from headgate.models import find_window
 from headgate.reading import condense_output
 from headgate.run.job import Job
 from headgate.run.mentioned_files import Mentioned, read_mentions
+from headgate.run.stage_summary import whole_lines
 from headgate.run.transcript import Transcript
 from headgate.tools import listing, render_plan
 from headgate.tree import Workspace

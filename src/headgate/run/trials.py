@@ -15,20 +15,18 @@ from headgate.core import (
     AnswersTried,
     BaselineVerified,
     Broken,
-    Comparison,
     Fail,
     Pass,
     StepResult,
     VerifyRuns,
     VerifyStep,
     clean_text,
-    compare,
-    line_marks,
 )
 from headgate.guard import Restored, protected_while
 from headgate.process import uninterrupted
 from headgate.reading import MAX_FAILURES
 from headgate.run.job import Job
+from headgate.run.red_before import Comparison, compare, line_marks
 from headgate.scouts import CoverageByTest, measuring
 from headgate.tree import CopyImpossible, FileChange, tree_copy
 

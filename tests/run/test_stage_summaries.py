@@ -19,18 +19,21 @@ from headgate.core import (
     Note,
     Stage,
     StageCompacted,
-    StageRecord,
     ToolCall,
-    chunk_texts,
     due_stages,
     flow_as_written,
     fold,
+)
+from headgate.run.stage_summary import (
+    CHAIN_CHARS,
+    ERRORS_CHARS,
+    StageRecord,
+    chunk_texts,
     preserved_fields,
     read_answer_object,
     render_answer,
     summarise_stage,
 )
-from headgate.core.stage_summary import CHAIN_CHARS, ERRORS_CHARS
 
 
 def test_the_defaults() -> None:

@@ -3,7 +3,12 @@
 import json
 from collections.abc import Sequence
 
-from headgate.core import Message, Note, StageRecord, bound_note
+from headgate.core import (
+    Message,
+    Note,
+    bound_note,
+)
+from headgate.run.stage_summary import StageRecord
 
 _WRITING = ("edit", "write")
 DECISION_CHARS = 200

@@ -1,9 +1,14 @@
 """Compaction of a session that really happened: nothing that its record states is lost."""
 
 import pytest
+from session_records import split_session
 
-from headgate.core import Compaction, StageRecord, Strategy, size_of, summarise_stage
-from records import split_session
+from headgate.core import (
+    Compaction,
+    Strategy,
+    size_of,
+)
+from headgate.run.stage_summary import StageRecord, summarise_stage
 from views import load_session
 
 

@@ -3,16 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from headgate.core.compaction import Compaction, Strategy
-from headgate.core.event import Line, Moment
-from headgate.core.flow import Ending
-from headgate.core.messages import Message, ToolCall
-from headgate.core.notes import Note
-from headgate.core.spending import Spending
-from headgate.core.state import State
-from headgate.core.text import share_out
+from headgate.core import (
+    Compaction,
+    Ending,
+    Message,
+    Note,
+    ToolCall,
+    share_out,
+)
 
 ERROR_CHARS = 400
 """Of each failed call, what it answered. The beginning and the end are kept."""
@@ -43,35 +43,6 @@ class StageRecord:
     """The runtime's own findings."""
     messages: Sequence[Message] = ()
     """What was said in it."""
-
-
-class StageCompacted(Spending):
-    """The messages of a stage that has ended were replaced in the view by a summary, which is the content."""
-
-    kind: ClassVar[str] = "stage_compacted"
-    stage: str
-    start: int
-    """The first of its messages, counted in the transcript from 0."""
-    end: int
-    """The first message after them."""
-    strategy: Strategy | Literal["agent"]
-    """How the summary was written; `agent`: by a model."""
-    chars_before: int
-    chars_after: int
-    fault: str = ""
-    """Why the model that should write it did not: `unavailable`, `refused`, `overflow`, `unreadable` or
-    `limit`."""
-    detail: str = ""
-    requests: int = 0
-    """How often that model was asked. What it cost counts, also if its answers could not be used."""
-
-    def apply(self, state: State, now: Moment) -> None:
-        state.accounts.take(now.path, self, self.requests)
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        attempt = state.nodes.get(now.path)
-        title = attempt.title if attempt else self.stage
-        return Line(f"{title}: compacted from {self.chars_before:,} to {self.chars_after:,} characters")
 
 
 def summarise_stage(record: StageRecord, compaction: Compaction) -> str:

@@ -6,16 +6,14 @@ from headgate.core import (
     BaselineVerified,
     Body,
     CheckFinished,
-    Comparison,
     Event,
     State,
     StepResult,
     VerifyFinished,
     VerifyRuns,
     VerifyStarted,
-    compare,
-    line_marks,
 )
+from headgate.run.red_before import Comparison, compare, line_marks
 
 STEP = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
 SAME_TESTS = "; the same tests failed before this task as well"

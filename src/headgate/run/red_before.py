@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from headgate.core.verification import BaselineVerified, StepResult
+from headgate.core import BaselineVerified, StepResult
 from headgate.patterns import regex
 
 MOST_LINES = 200
