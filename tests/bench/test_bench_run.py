@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bench_command import Place, until
 from bench_server import DONE, Asked, Calls, model_server, solve, stub_first
-from exercise_set import COMMANDS, EXERCISES, Files, write_exercise, write_exercises
+from exercise_set import ANSWERS, COMMANDS, EXERCISES, Files, write_exercise, write_exercises
 
 from headgate import __version__
 
@@ -226,6 +226,23 @@ def test_tests_that_somebody_else_changes(place: Place) -> None:
     with model_server(change) as model:
         done = place.bench(model.url, *COMMANDS)
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["Failed Try1", "Failed Try2"]
+
+
+def test_what_earlier_runs_have_left_helps_nobody(place: Place) -> None:
+    """What git ignores is in no diff, so it is not in the copy in which the solution is judged."""
+    name = "python/exercises/practice/leap"
+    write_exercises(place.exercises, [name])
+    code = "import os\n\nseen = os.path.exists('build')\nos.makedirs('build', exist_ok=True)\n\n\n"
+    code += f"{ANSWERS['leap.py']}\n\nif not seen:\n    leap_year = None\n"
+
+    def remember(asked: Asked) -> Calls:
+        return [("write_file", {"path": "leap.py", "content": code + "# again\n" * asked.has_failed}), DONE]
+
+    with model_server(remember) as model:
+        done = place.bench(model.url)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("Failed Try1: leap_test.py")
+    assert second.startswith("Failed Try2: passes where the task worked, but not in a fresh copy: ")
 
 
 # Stopping and going on.

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +17,24 @@ from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
 from headgate.bench.tries import TryRecorder, with_tries
 from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
 from headgate.config import Config, Loaded, flow_from_config, load_config
-from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettings, VerifyStarted, VerifyStep
-from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
+from headgate.core import (
+    Constraints,
+    Event,
+    Flow,
+    Options,
+    Pass,
+    Report,
+    ScoutSettings,
+    VerifyStarted,
+    VerifyStep,
+)
+from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts, build_verifier, find_sandbox
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import Boundaries
-from headgate.log import Bus
+from headgate.log import Bus, Folder
 from headgate.patterns import regex
-from headgate.process import uninterrupted
+from headgate.process import NoSandbox, uninterrupted
+from headgate.tree import git
 
 FLOW = "bench"
 _PATTERN = regex(r"[\w./ -]+")
@@ -75,6 +87,7 @@ class ExerciseRun:
     now: Callable[[], float] = time.time
     evidence: Evidence = field(default_factory=Evidence)
     """What there is to look at when it has ended."""
+    _diff: bytes = field(default=b"", init=False)
 
     async def run(self) -> ExerciseResult:
         """Runs it to its end. What goes wrong with the environment is part of the result."""
@@ -117,6 +130,8 @@ class ExerciseRun:
         if report.state not in ("SUCCESS", "STUCK"):
             said = next(iter(report.summary.splitlines()), "") or report.reason
             raise ExerciseUnusable(said.replace(str(work.repo), "."))
+        if recorder.passed is not None and (reason := await self._judge_afresh()):
+            recorder.refuse(reason)
         recorder.end(report, self.terms.tries)
         tries = tuple(
             TryResult(reason=one.reason, failing=one.failing, final_turns=one.final_turns)
@@ -139,6 +154,27 @@ class ExerciseRun:
         )
         return result, tuple(round(one.seconds, 3) for one in recorder.tries)
 
+    async def _judge_afresh(self) -> str:
+        """Runs the tests in a new copy of the exercise with the task's diff; returns why they do not pass.
+
+        Whatever else the task has left in its own folder is not there: ignored files, compiled modules.
+        """
+        making = asyncio.to_thread(make_work_folder, self.exercise, self.place / "judged", self.root)
+        fresh = await uninterrupted(making)
+        config = self._configure(fresh).config
+        if self._diff:
+            git(fresh.repo, "apply", "--whitespace=nowarn", "-", stdin=self._diff)
+        fresh.restore_tests()
+        found = find_sandbox(config, os.environ)
+        verifier = build_verifier(
+            Folder(fresh.repo), config, Bus(), None if isinstance(found, NoSandbox) else found
+        )
+        assert verifier is not None
+        judged = await verifier.run("judged")
+        if isinstance(judged.verdict, Pass):
+            return ""
+        return f"passes where the task worked, but not in a fresh copy: {judged.verdict.reason}"
+
     async def _carry_out(self, work: WorkFolder, loaded: Loaded, flow: Flow, recorder: TryRecorder) -> Report:
         def restore(event: Event) -> None:
             """The event is told before the steps run."""
@@ -151,20 +187,18 @@ class ExerciseRun:
             options = Options(protect_tests="all", model=self.terms.model, base_url=self.terms.base_url)
             task = engine.submit(self.exercise.text, Constraints(), options)
             report = await engine.run(task)
-            self.evidence = await asyncio.to_thread(self._collect, engine, task.id, recorder)
+            with suppress(ConfigError):  # it ended before it could change anything
+                self._diff = await asyncio.to_thread(engine.diff, task.id)
+            self.evidence = await asyncio.to_thread(self._collect, engine, recorder)
             return report
         finally:
             engine.store.close()
 
-    def _collect(self, engine: Engine, task: str, recorder: TryRecorder) -> Evidence:
+    def _collect(self, engine: Engine, recorder: TryRecorder) -> Evidence:
         """The diff of the task and the output of its tests."""
-        try:
-            diff = engine.diff(task)
-        except ConfigError:
-            diff = b""  # it ended before it could change anything
         runs = (one.run_id for one in recorder.tries[: self.terms.tries])
         logs = tuple(engine.folder.runs / run_id / "combined.log" for run_id in runs if run_id)
-        return make_evidence(diff, logs, str(engine.repo))
+        return make_evidence(self._diff, logs, str(engine.repo))
 
     def _configure(self, work: WorkFolder) -> Loaded:
         """The configuration of the task. What the rules of a benchmark are is not for it to say."""

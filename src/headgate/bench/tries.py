@@ -1,7 +1,7 @@
 """Tries: the rounds of a flow that end with the tests, and what the log of a task says about each."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.core import (
@@ -106,11 +106,17 @@ class TryRecorder:
         numbers = (number for number, one in enumerate(self.tries, 1) if one.reason is None)
         return next(numbers, None)
 
+    def refuse(self, reason: str) -> None:
+        """The try that passed does not count."""
+        passed = self.passed
+        assert passed is not None
+        self.tries[passed - 1] = replace(self.tries[passed - 1], reason=self._say(reason))
+
     def end(self, report: Report, most: int) -> None:
         """Adds the try in which a task ended before the tests could run."""
         del self.tries[most:]
         del self.tries[self.passed or most :]
-        if self.passed is None and len(self.tries) < most:
+        if self.passed is None and len(self.tries) < most and report.state != "SUCCESS":
             said = next(iter(report.summary.splitlines()), "") or report.reason
             self._add(Try(self._say(said), final_turns=tuple(dict.fromkeys(self._forced))))
 
