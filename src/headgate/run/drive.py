@@ -71,7 +71,7 @@ async def _finish(run: StageRun, tasks: Tasks) -> None:
     summary = (
         f"{len(done)} of {len(tasks.stage.stages)} tasks completed: {list_names(done, NAMES, NAMES_CHARS)}."
     )
-    await try_exit(run, Note(summary=summary), implied=True, quiet=True)
+    await try_exit(run, Note(summary=summary), by="rules")
     await run.job.log.commit()
 
 

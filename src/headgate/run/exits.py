@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from headgate.checks import Check
 from headgate.config import fill
@@ -194,30 +194,30 @@ async def leave_stage(run: StageRun, said: Note) -> Note:
 
 
 async def try_exit(
-    run: StageRun, note: Note, *, answer: str = "", implied: bool = False, quiet: bool = False
+    run: StageRun, note: Note, *, answer: str = "", by: Literal["signal", "words", "rules"] = "signal"
 ) -> str:
     """Runs the stage's checks; returns what is missing, or nothing if the stage may be left.
 
     `answer`: the model's words, whole, which the log keeps where they are all that the task asks for.
 
-    What they say is recorded with the answer to the model, in the caller's commit. `quiet` records only
-    success: for rules that are tried after every turn.
+    What they say is recorded with the answer to the model, in the caller's commit. `by`: the closing signal,
+    words instead of it, or rules that are tried after every turn. With rules, only success is recorded.
     """
     await run.job.log.commit()
     if fault := await find_output_fault(run.job, run.stage, note):
-        if not quiet:
+        if by != "rules":
             run.record(CheckFinished(check="output", verdict="fail", reason=fault))
         return fault
     for check, argument in _stage_checks(run):
         verdict = await check.judge(AttemptFacts(run, check.name), argument)
         if isinstance(verdict, Pass):
             continue
-        if not quiet or isinstance(verdict, Broken):
+        if by != "rules" or isinstance(verdict, Broken):
             run.record(_say_failed(check, verdict))
         return verdict.reason
     if answer.strip() and (_is_answer(run) or await _has_insisted(run)):
         run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
-    run.record(StageDoneSignalled(note=note, implied=implied))
+    run.record(StageDoneSignalled(note=note, implied=by != "signal"))
     run.record(CheckFinished(check="exit", verdict="pass"))
     return ""
 

@@ -285,7 +285,7 @@ async def _completes_without_signal(run: StageRun, decision: Decision) -> bool:
     if not stage.allow_missing_done or not any(stage.checks.values()):
         return False
     changed = tuple(run.job.state.files_changed)
-    missing = await try_exit(run, Note(files_changed=changed), implied=True, quiet=True)
+    missing = await try_exit(run, Note(files_changed=changed), by="rules")
     await run.job.log.commit()
     return not missing
 

@@ -147,7 +147,7 @@ async def _try_rules(run: StageRun) -> None:
     if run.stage.advance == "rules":
         await run.job.log.commit()
         if run.state.counts.done is None and run.state.ending is None:
-            await try_exit(run, _note_of_rules(run), implied=True, quiet=True)
+            await try_exit(run, _note_of_rules(run), by="rules")
 
 
 def _note_of_rules(run: StageRun) -> Note:
@@ -276,7 +276,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     )
     if run.stage.allow_missing_done and message.content.strip() and meant:
         note, answer = _note_of(run, message), run.job.place.redact(message.content.strip())
-        missing = await try_exit(run, note, answer=answer, implied=True)
+        missing = await try_exit(run, note, answer=answer, by="words")
         if missing and run.state.counts.granted:
             keep_refused_note(run, note)
         elif missing:
