@@ -46,9 +46,10 @@ class StoreFile:
         if _identity(self._path) in (None, self._opened) or not _is_database(self._path):
             return False
         db = _open(self._path)
-        os.close(self._lock)
-        self._lock = _open_lock(self._path)
-        _share(self._path, self._lock)
+        lock = _open_lock(self._path)
+        _share(self._path, lock)
+        before, self._lock = self._lock, lock
+        os.close(before)
         self._keep(db)
         return True
 
