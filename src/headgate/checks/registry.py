@@ -25,11 +25,6 @@ class Facts(Protocol):
         ...
 
     @property
-    def is_question(self) -> bool:
-        """Whether the task is a question."""
-        ...
-
-    @property
     def tests_closed(self) -> bool:
         """Whether no test may be added or changed."""
         ...

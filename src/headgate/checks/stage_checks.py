@@ -142,12 +142,7 @@ async def _judge_change(facts: Facts, argument: int) -> Verdict:
             "no file has been changed for these goals yet: make the change, or say again that none is needed"
         )
         return Fail("code_changed", said)
-    if not facts.is_question:
-        return Fail("code_changed", "no file has been changed yet: make the change first")
-    # A model that insists that a question needs no change is believed.
-    if refused:
-        return Pass()
-    return Fail("code_changed", "no file has been changed yet: read the task again, and do what it asks for")
+    return Fail("code_changed", "no file has been changed yet: make the change first")
 
 
 async def _judge_tasks(facts: Facts, argument: int) -> Verdict:
@@ -171,7 +166,7 @@ TASKS_ENDED_CHECK = Check(
 async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
     missing = facts.unfinished_recipe
     changed = bool(await facts.changed_files())
-    if facts.attempt.counts.granted and not (changed or facts.is_question):
+    if facts.attempt.counts.granted and not changed:
         missing = missing or "no file was changed"
     elif missing and (changed or facts.has_completed):
         # What was done counts: the flow's own checks judge it, and what is open is a warning.
@@ -215,13 +210,10 @@ CODE_CHANGED = Check(
 
 async def _judge_change_or_answer(facts: Facts, argument: int) -> Verdict:
     refused = facts.attempt.refused_by[CHANGE_OR_ANSWER.name]
-    if refused >= argument or await facts.changed_files() or (refused and facts.is_question):
+    if refused >= argument or await facts.changed_files():
         return Pass()
-    said = (
-        "make the change first" if not facts.is_question else "read the task again, and do what it asks for"
-    )
     again = "; if it needs none, give your answer again" if refused else ""
-    return Fail(CHANGE_OR_ANSWER.name, f"no file has been changed yet: {said}{again}")
+    return Fail(CHANGE_OR_ANSWER.name, f"no file has been changed yet: make the change first{again}")
 
 
 CHANGE_OR_ANSWER = Check(

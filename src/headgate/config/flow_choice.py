@@ -22,7 +22,6 @@ from headgate.core import (
     Stage,
     ToolScope,
     all_needs,
-    is_question,
     tool_problems,
     without_politeness,
 )
@@ -81,9 +80,9 @@ def _can_repair(config: Config) -> bool:
 
 
 def asks_for_something_new(goal: str) -> bool:
-    """Whether a goal clearly asks for more than a repair, or is a question; in doubt it does not."""
+    """Whether a goal clearly asks for more than a repair; in doubt it does not."""
     wishes = _WISH.search(goal) and not _FAULT.search(goal)
-    return bool(_NEW.match(without_politeness(goal)) or wishes) or is_question(goal)
+    return bool(_NEW.match(without_politeness(goal)) or wishes)
 
 
 def answers_shortly(model: str) -> bool:

@@ -404,7 +404,6 @@ from headgate.core.text import (
     cut_text,
     fence,
     is_openai_name,
-    is_question,
     nearest,
     parse_path,
     path_words,

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 from headgate.core.messages import clean_text
 from headgate.core.settings import Data
 from headgate.core.task_sections import split_sections
-from headgate.core.text import is_question
 from headgate.errors import ConfigError
 
 TaskState = Literal["QUEUED", "RUNNING", "PROPOSED", "SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"]
@@ -138,17 +137,8 @@ class Task(Options):
     @property
     def request(self) -> str:
         """What is asked for: the text without its constraint sections, and what was added to it."""
-        request = self._submitted
+        request = parse_task_text(self.text).request or self.goal
         return f"{request}\n\n{ADDED} {self.added}" if self.added else request
-
-    @property
-    def is_question(self) -> bool:
-        """Whether the submitted text is a question. Words that were added later do not make it one."""
-        return is_question(self._submitted)
-
-    @property
-    def _submitted(self) -> str:
-        return parse_task_text(self.text).request or self.goal
 
 
 class TaskText(NamedTuple):

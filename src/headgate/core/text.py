@@ -95,7 +95,6 @@ def is_openai_name(model: str) -> bool:
 _WORD = regex(r"[\w./-]+")
 _MENTIONED = regex(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
 _ASKS_SOMEBODY = regex(r"\W*(can|could|would|will)\s+(you|we)\b", re.IGNORECASE)
-_PLEASE = regex(r"\bplease\b", re.IGNORECASE)
 LONGEST = 300
 
 
@@ -108,12 +107,6 @@ def path_words(text: str) -> list[str]:
     found = (word.rstrip(".") for word in _WORD.findall(text))
     words = [*mentioned, *(word for word in found if "." in word[1:])]
     return [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST]
-
-
-def is_question(text: str) -> bool:
-    """Whether a text ends with a question mark and is no polite request."""
-    asks = text.rstrip(" \t\r\n\"')\u201d\u2019*_`").endswith(("?", "\uff1f", "\u061f"))
-    return asks and not _ASKS_SOMEBODY.match(text) and not _PLEASE.search(text)
 
 
 def without_politeness(text: str) -> str:

@@ -108,9 +108,9 @@ async def _cut_short(job: Job) -> Decision:
 async def cannot_verify(job: Job) -> Decision | None:
     """The end of a task whose steps name what is not there: no model is asked, as all work would be in vain.
 
-    A dry run is not verified, nor is a question that changes nothing.
+    A dry run is not verified.
     """
-    if job.place.verifier is None or job.place.proposing or job.task.is_question:
+    if job.place.verifier is None or job.place.proposing:
         return None
     recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
     leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))

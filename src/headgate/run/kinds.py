@@ -14,7 +14,6 @@ from headgate.core import (
     Body,
     Broken,
     CheckFinished,
-    Conclusion,
     Data,
     Decision,
     DiffFindings,
@@ -86,9 +85,8 @@ class Verify(Judge):
             return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
         if job.place.proposing:
             return StageEnd(await judge_task(job))
-        is_answered = job.task.is_question and bool(job.state[Conclusion].answer)
-        if job.place.verifier is None or (is_answered and not await job.place.tree.changed_files()):
-            said = NO_STEPS if job.place.verifier is None and run.stage.execution else ""
+        if job.place.verifier is None:
+            said = NO_STEPS if run.stage.execution else ""
             return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
         if verdict is None and not run.stage.settings.get("strict") and await _has_passed(job):
             return StageEnd(DONE)

@@ -1,12 +1,11 @@
 """The kind `scout`: facts about a task that are found out without a model, before it is asked.
 
 Scout A (`code`) maps the code that the task is about. Scout B (`build`) finds out how the project is tested,
-what is missing, and what fails, if the task says that something does. What they say is part of the first
-message of every conversation that begins afterwards.
+what is missing, and what fails. What they say is part of the first message of every conversation that begins
+afterwards.
 """
 
 import asyncio
-import re
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -34,7 +33,6 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError, ToolFailed
-from headgate.patterns import regex
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
 from headgate.run.failure_clues import FailedRun, find_clues
@@ -71,32 +69,6 @@ SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
 _NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
 """A repository can ask for another version of Go or Rust, which these programs download unasked."""
-_CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
-_FAILING_CHECK = regex(
-    r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
-    rf"|\b{_CHECK}\b[^.!?\n]{{0,60}}\b(?:fail(?:s|ed|ing|ures?)?|red|broken|breaks)\b"
-    rf"|\b(?:failing|broken|red) {_CHECK}\b"
-    r"|\bmake\b(?! sure)[^!?\n]{0,40}\bpass\b",
-    re.IGNORECASE,
-)
-"""A check that fails, or what one printed."""
-_WRONG = regex(
-    r"\b(?:fails|failing|broken|breaks|crash(?:es|ed|ing)|regressions?|raises|wrong(?:ly)?|incorrect(?:ly)?|bugs?)\b",
-    re.IGNORECASE,
-)
-_NEW_WORK = regex(
-    r"\W*(?:add|allow|build|change|create|document|extend|implement|introduce|let|log|make|move|print|refactor"
-    r"|remove|rename|replace|report|return|show|support|update|use|write)\b",
-    re.IGNORECASE,
-)
-"""How requests begin that speak of errors because the new code is to deal with them."""
-
-
-def says_that_it_fails(text: str) -> bool:
-    """Whether a task says that something fails now, so that it pays to run the check before anything else."""
-    if _FAILING_CHECK.search(text):
-        return True
-    return _WRONG.search(text) is not None and not _NEW_WORK.match(text)
 
 
 class ScoutStageSettings(Data):
@@ -209,7 +181,7 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
 
 
 async def _run_check_first(run: StageRun) -> StageEnd | None:
-    """Runs the verification steps if the task says that something fails: what fails is the best clue.
+    """Runs the verification steps before a model is asked: what fails is the best clue.
 
     That is Scout B's work, but Scout A needs it as well: it says where to look.
     """
@@ -222,15 +194,9 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
 
 
 def _is_checked_first(job: Job) -> bool:
-    if (
-        job.place.verifier is None
-        or job.place.proposing
-        or job.state[AnswersTried].opening
-        or job.task.is_question
-    ):
+    if job.place.verifier is None or job.place.proposing or job.state[AnswersTried].opening:
         return False
-    has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
-    return has_scout_b and says_that_it_fails(job.request)
+    return any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
 
 
 async def _check(run: StageRun) -> StageEnd | None:
