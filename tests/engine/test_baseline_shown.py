@@ -40,7 +40,7 @@ async def test_it_is_told_apart_and_prints_nothing(repo: Path, script: str, fail
     (repo / "test_calc.py").write_text("def test_nothing():\n    pass\n")
     (repo.parent / "script.yaml").write_text(script)
     (repo / "agent.yaml").write_text(
-        "task_flow_mode: flat\nmodel: script:../script.yaml\n"
+        "task_flow_mode: flat\nscouts: off\nmodel: script:../script.yaml\n"
         f"verification: {{steps: [{{name: tests, command: '{STEP}'}}]}}\n"
     )
     told: list[str] = []

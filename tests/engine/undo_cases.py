@@ -118,7 +118,7 @@ def make_bench(path: Path, config: str = "", *, sha256: bool = False) -> Bench:
     repo = path / "repo"
     kind = ["--object-format=sha256"] if sha256 else []
     subprocess.run(["git", "init", "-q", *kind, str(repo)], check=True)
-    (repo / "agent.yaml").write_text(f"task_flow_mode: flat\n{config}")
+    (repo / "agent.yaml").write_text(f"task_flow_mode: flat\nscouts: off\n{config}")
     (repo / "a.txt").write_text(LINES)
     (repo / "gone.sh").write_text("#!/bin/sh\n")
     (repo / "gone.sh").chmod(0o755)
