@@ -38,7 +38,7 @@ def write_script(repo: Path, during: str) -> None:
     write = "- calls: [{write_file: {path: new.txt, content: x}}]\n"
     (repo / "script.yaml").write_text(write + script)
     with (repo / "agent.yaml").open("a") as file:
-        file.write(config)
+        file.write(f"scouts: off\n{config}")
 
 
 @pytest.mark.parametrize("during", SCRIPTS)

@@ -360,6 +360,7 @@ from headgate.core.state import (
 )
 from headgate.core.summary import (
     SHARED,
+    UNCHANGED,
     WHY_NOT_IN_DIFF,
     last_summary,
     say_discarded,

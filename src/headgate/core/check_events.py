@@ -56,7 +56,7 @@ class CheckFinished(Body):
 
 
 class AnswerGiven(Body):
-    """The model answered a task that is a question, or a flow that only reads. The latest one counts."""
+    """What the model said in the end where no file was changed. The latest answer counts."""
 
     kind: ClassVar[str] = "answer_given"
     text: str

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.cli.printing import clock, printable
-from headgate.core import Report, say_discarded
+from headgate.core import UNCHANGED, Report, say_discarded
 from headgate.engine import count_tokens
 from headgate.patterns import regex
 
@@ -55,7 +55,7 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    rest = line.removeprefix("Stuck: ").removeprefix("No file was changed. ").removeprefix("Not verified: ")
+    rest = line.removeprefix("Stuck: ").removeprefix(f"{UNCHANGED} ").removeprefix("Not verified: ")
     return f"{rest[:1].upper()}{rest[1:]}"
 
 
@@ -63,7 +63,8 @@ def _changes(report: Report) -> str:
     """`2 files, +12 -3: a.py +10 -2, b.py +2 -1`; nothing where no file was changed."""
     files = report.files_changed
     if not files:
-        return "" if report.answer or report.state in ("QUEUED", "INFRA_ERROR") else "No file was changed."
+        said = not report.answer or UNCHANGED in report.summary
+        return UNCHANGED if said and report.state not in ("QUEUED", "INFRA_ERROR") else ""
     found = [match for match in map(_STAT.fullmatch, report.diffstat) if match]
     each = [f"{match['path']} +{match['added']} -{match['removed']}" for match in found] or list(files)
     shown = [printable(one) for one in each[:_MOST_FILES]]
