@@ -38,7 +38,7 @@ TESTED = {
     "api_key": "tests/config/test_config_load.py",
     "models": "tests/config/test_config_load.py",
     "tool_transport": "tests/models/transports/test_transport_tasks.py",
-    "research": "tests/web/test_research_tasks.py",
+    "research": "tests/features/research/test_research_tasks.py",
     "benchmark_output_mode": "tests/cli/test_benchmark.py",
 }
 """Keys whose effect is outside of what a scenario can see: servers, keys, files of Headgate's own."""

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from features.research.site import Site
 from headgate.cli.research_check import check_research
 from headgate.config import Config, load_flow
 from headgate.core import ResearchSettings
 from headgate.engine import with_recipes
-from web.site import Site
 
 
 async def test_nothing_is_configured(tmp_path: Path) -> None:

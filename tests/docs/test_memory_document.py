@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core import MEMORY_CHARS, MEMORY_TAGS, TOOL_ALIASES, SkillSettings
+from headgate.core import TOOL_ALIASES, SkillSettings
 from headgate.engine.tool_list import TOOLS
-from headgate.log import MOST_MEMORIES
-from headgate.reading import read_skill
-from headgate.reading.skill_files import DESCRIPTION_CHARS, NAME_CHARS
-from headgate.tools.memory import FOUND_CHARS, MOST_FOUND
-from headgate.tools.skills import SKILL_BYTES
+from headgate.features.memory import FOUND_CHARS, MEMORY_CHARS, MEMORY_TAGS, MOST_FOUND, MOST_MEMORIES
+from headgate.features.skills import DESCRIPTION_CHARS, NAME_CHARS, SKILL_BYTES, read_skill
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory-and-skills.md").read_text(encoding="utf-8")
 SCRIPT = """

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from features.research.site import Site
 from headgate.cli.local_server import LocalServer
 from headgate.config import load_config
 from headgate.core import (
@@ -32,7 +33,6 @@ from headgate.core import (
 from headgate.core.report import report_problems
 from headgate.engine import Engine
 from headgate.models.network import open_model
-from web.site import Site
 
 PATIENCE = 900.0
 """Seconds after which a run counts as one that does not end."""

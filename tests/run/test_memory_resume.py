@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import (
-    Memory,
     Message,
     OnDelta,
     Reply,
@@ -23,9 +22,9 @@ from headgate.core import (
     build_report,
     fold,
 )
-from headgate.log import Bus, Store, TaskLog, TaskMemory
+from headgate.features.memory import Memories, Memory, TaskMemory, memory_tools
+from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
-from headgate.tools import memory_save, memory_search
 
 STAGES: list[dict[str, Any]] = [{"id": "keep", "tools": {"allow": ["memory_save", "memory_search"]}}]
 STEPS: Sequence[tuple[str, str]] = [
@@ -50,8 +49,8 @@ class Saver:
 def make(store: Store, log: TaskLog) -> Job:
     job = make_job(store, STAGES, Counter(), log)
     job.models.clients = {None: Saver()}
-    job.parts.tools = {tool.name: tool for tool in (memory_search, memory_save)}
-    job.place.context = replace(job.place.context, memory=TaskMemory(store.memories, TASK.id, lambda: 7.0))
+    memory = TaskMemory(Memories(store.tables), TASK.id, lambda: 7.0)
+    job.parts.tools = {tool.name: tool for tool in memory_tools(memory)}
     return job
 
 
@@ -75,13 +74,13 @@ def test_a_memory_is_saved_once_wherever_the_crash_is(tmp_path: Path, before: bo
     expected = [Memory("m1", "The parser is generated.", ("parser",), "t1", 7.0)]
     with fresh_store(tmp_path / "whole", TASK) as store:
         state, _, commits = asyncio.run(save(store, -1, before))
-        assert store.memories.all() == expected
+        assert Memories(store.tables).all() == expected
     assert state.tree.endings == {"": {"keep": "completed"}}
     repeated = 0
     for number in range(1, commits + 1):
         with fresh_store(tmp_path / str(number), TASK) as store:
             state, heard, _ = asyncio.run(save(store, number, before))
-            assert store.memories.all() == expected, number
+            assert Memories(store.tables).all() == expected, number
             ended = [event.body for event in store.events("t1") if isinstance(event.body, ToolFinished)]
         assert [body.name for body in ended] == ["memory_save", "memory_search", "stage_done"], number
         assert all(body.ok for body in ended), number

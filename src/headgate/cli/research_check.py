@@ -5,7 +5,7 @@ import asyncio
 from headgate.cli.setup_checks import DoctorFinding
 from headgate.core import Flow, ResearchSettings, all_stages
 from headgate.errors import ToolError
-from headgate.web import Research, find_trafilatura
+from headgate.features.research import Research, find_trafilatura
 
 CHECK = "research"
 QUERY = "documentation"

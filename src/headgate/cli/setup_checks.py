@@ -22,10 +22,10 @@ from headgate.engine import (
     with_recipes,
 )
 from headgate.errors import ConfigError, HeadgateError, describe_system
+from headgate.features.skills import find_skills
 from headgate.guard import ResolvedBoundaries
 from headgate.models import profile_for
 from headgate.process import NoSandbox
-from headgate.tools import find_skills
 from headgate.tree import DiskWorkspace, GitFailed, git, without_filters
 
 _STATUS_SECONDS = 20.0

@@ -127,16 +127,7 @@ from headgate.core.loops import (
     due_nudge,
     is_lost,
 )
-from headgate.core.memories import (
-    MEMORY_CHARS,
-    MEMORY_TAGS,
-    TAG_CHARS,
-    Memory,
-    SavedMemory,
-    clean_tags,
-    normal_form,
-    words_of,
-)
+from headgate.core.memories import MemoriesSaved
 from headgate.core.mentions import (
     ImageAdded,
     Mention,
@@ -261,14 +252,7 @@ from headgate.core.report import (
     report_events,
     try_line,
 )
-from headgate.core.research import (
-    RESEARCH_TOOL,
-    ResearchSettings,
-    WebSource,
-    cite,
-    gives_research,
-    show_sources,
-)
+from headgate.core.research import RESEARCH_TOOL, gives_research
 from headgate.core.reviews import (
     DiffFindings,
 )
@@ -315,6 +299,7 @@ from headgate.core.settings import (
     Limits,
     ModelSettings,
     Price,
+    ResearchSettings,
     ScoutSettings,
     Settings,
     SkillSettings,

@@ -197,6 +197,28 @@ SCOUTS = {"code": "Scout A", "build": "Scout B"}
 """What gathers facts before a model is asked, and what people are told it is called."""
 
 
+class ResearchSettings(Settings):
+    """How `research` searches the web and reads pages. A repository's file may only take away."""
+
+    backend: Literal["off", "searxng", "ddgs"] = "off"
+    """What searches: a SearXNG server, the package `ddgs` (`pip install '.[research]'`),
+    or nothing."""
+    url: str | None = None
+    """The address of the SearXNG server, such as `http://localhost:8080`. It may be a private one."""
+    results: int = Field(5, ge=1, le=20)
+    """How many results of a search count."""
+    pages: int = Field(3, ge=0, le=10)
+    """How many of these are read; of the others, the search engine's excerpt is shown."""
+    page_chars: int = Field(4_000, ge=200, le=100_000)
+    """The most text of one page that the model gets, in characters."""
+    page_kb: int = Field(2_048, ge=1, le=16_384)
+    """Kilobytes of a page that are read, after unpacking; the rest is left out."""
+    timeout: float = Field(20, gt=0, le=300, allow_inf_nan=False)
+    """Seconds for a search, and for each page with all its redirects."""
+    allow_private: bool = False
+    """Read pages on this machine and in private networks as well."""
+
+
 class ScoutSettings(Settings):
     """What finds out where to look and how the project is tested, before the model is asked."""
 

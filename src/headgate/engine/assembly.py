@@ -66,7 +66,6 @@ from headgate.tree import (
     git_folder,
     walk_files,
 )
-from headgate.web import Research
 
 
 class SandboxMissing(HeadgateError):
@@ -319,8 +318,6 @@ def build_context(
         directory=folder.tree / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
-        skill_folders=config.skills.places(package),
-        research=Research(config.research),
     )
 
 

@@ -52,12 +52,14 @@ from headgate.engine.outcome import OutcomeRecorder
 from headgate.engine.proposals import abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
-from headgate.engine.tool_list import tools_for
+from headgate.engine.tool_list import ToolMeans, tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
+from headgate.features.memory import Memories, TaskMemory
+from headgate.features.research import Research
 from headgate.guard import AskPerson, ResolvedBoundaries, Restored, redactor
-from headgate.log import Bus, Folder, Store, TaskLog, TaskMemory
+from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.run import (
@@ -313,7 +315,6 @@ class Execution:
                 bubblewrap=bubblewrap,
                 person=self.person,
             )
-            context = replace(context, memory=TaskMemory(self.store.memories, task.id, self.now))
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:
@@ -377,7 +378,13 @@ class Execution:
             self.folder.write_context(context_document(job))
 
     def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
-        return tools_for(config, proposing=self._proposing, recipes=flow.recipes)
+        means = ToolMeans(
+            TaskMemory(Memories(self.store.tables), self.task.id, self.now),
+            Research(config.research),
+            config.skills.places(config.package),
+            flow.recipes,
+        )
+        return tools_for(config, means, proposing=self._proposing)
 
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""

@@ -44,13 +44,13 @@ from headgate.core import (
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
+from headgate.features.research import NOT_CONFIGURED
 from headgate.log import Folder
 from headgate.models import (
     check_model,
 )
 from headgate.tools import Tool
 from headgate.tree import internal_name
-from headgate.web import NOT_CONFIGURED
 
 SPECS = tuple(tool.spec for tool in TOOLS)
 

@@ -1,10 +1,15 @@
 """The tools of a task: which there are, and which of them a model is shown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from headgate.config import Config
-from headgate.core import ESCALATE_TOOL, EXECUTE_TOOL, Recipe
+from headgate.core import ASK_TOOL, ESCALATE_TOOL, EXECUTE_TOOL, MEMORY_TOOL, Recipe
+from headgate.features.memory import TaskMemory, memory_tools
+from headgate.features.research import Research, research_tool
+from headgate.features.skills import skill_tools
 from headgate.tools import (
+    STATUS_TOOL,
     Tool,
     apply_patch,
     ask_scout,
@@ -12,15 +17,10 @@ from headgate.tools import (
     escalate,
     execute_tool,
     find_files,
-    load_skill,
     ls,
-    make_skill,
-    memory_save,
-    memory_search,
     plan_tasks,
     read_file,
     read_files,
-    research,
     run_tests,
     search,
     shell,
@@ -30,51 +30,64 @@ from headgate.tools import (
     write_file,
 )
 
-TOOLS: tuple[Tool, ...] = (
-    ls,
-    read_file,
-    read_files,
-    find_files,
-    search,
-    research,
-    ask_scout,
-    write_file,
-    edit_file,
-    apply_patch,
-    shell,
-    run_tests,
-    think,
-    plan_tasks,
-    task_status,
-    execute_tool({}),
-    escalate,
-    memory_search,
-    memory_save,
-    load_skill,
-    make_skill,
-)
-"""Every tool there is, in the order in which models are shown them."""
+
+class ToolMeans(NamedTuple):
+    """What the tools of features need of a task."""
+
+    memory: TaskMemory | None = None
+    web: Research | None = None
+    skill_folders: Sequence[str] = ("skills",)
+    recipes: Mapping[str, Recipe] = {}
 
 
-def tools_for(
-    config: Config, *, proposing: bool = False, recipes: Mapping[str, Recipe] | None = None
-) -> tuple[Tool, ...]:
-    """The tools as a model is shown them. `recipes`: what a planner of the flow may choose.
+def all_tools(means: ToolMeans) -> tuple[Tool, ...]:
+    """Every tool there is, in the order in which models are shown them."""
+    return (
+        ls,
+        read_file,
+        read_files,
+        find_files,
+        search,
+        research_tool(means.web),
+        ask_scout,
+        write_file,
+        edit_file,
+        apply_patch,
+        shell,
+        run_tests,
+        think,
+        plan_tasks,
+        task_status,
+        execute_tool(means.recipes),
+        escalate,
+        *memory_tools(means.memory),
+        *skill_tools(means.skill_folders),
+    )
+
+
+TOOLS = all_tools(ToolMeans())
+"""Every tool, as it is described. Those of features cannot act."""
+
+
+def tools_for(config: Config, means: ToolMeans, *, proposing: bool = False) -> tuple[Tool, ...]:
+    """The tools of a task, as a model is shown them.
 
     In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
     """
-    tools = [
-        tool for tool in TOOLS if not (proposing and (tool.spec.category == "run" or tool is memory_save))
-    ]
-    of_planner = {EXECUTE_TOOL: execute_tool(recipes or {}), ESCALATE_TOOL: escalate}
-    tools = [of_planner.get(tool.name, tool) for tool in tools if recipes or tool.name not in of_planner]
+    tools = all_tools(means)
     real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
+    left_out: set[str] = set()
+    if proposing:
+        left_out |= {MEMORY_TOOL, *(tool.name for tool in tools if tool.spec.category == "run")}
+    if not means.recipes:
+        left_out |= {EXECUTE_TOOL, ESCALATE_TOOL}
     if config.task_status == "never" or (config.task_status == "auto" and not real):
-        tools = [tool for tool in tools if tool is not task_status]
+        left_out.add(STATUS_TOOL)
     if not config.scouts.asks or (config.scouts.code, config.scouts.build) == ("off", "off"):
-        tools = [tool for tool in tools if tool is not ask_scout]
+        left_out.add(ASK_TOOL)
     if not config.verification.steps:
-        tools = [tool for tool in tools if tool is not run_tests]
+        left_out.add(run_tests.name)
+    kept = tuple(tool for tool in tools if tool.name not in left_out)
     if config.package is None:
-        return tuple(tools)
-    return tuple(shell_in(config.package) if tool is shell else tool for tool in tools)
+        return kept
+    return tuple(shell_in(config.package) if tool is shell else tool for tool in kept)

@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -39,6 +40,16 @@ IS_REWRITE = (
 
 class RowDamaged(Exception):
     """A row holds what Headgate never writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The connection of a store, for a room that keeps a table of its own in it."""
+
+    path: Path
+    reading: Callable[[], sqlite3.Connection]
+    writing: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    erase_freed_pages: Callable[[], None]
 
 
 class RowUnknown(Exception):

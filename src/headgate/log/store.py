@@ -22,13 +22,13 @@ from headgate.log.database import (
     BUSY_MILLISECONDS,
     IS_REWRITE,
     RowDamaged,
+    Tables,
     check_objects,
     decode_event,
     decode_task,
     store_errors,
 )
 from headgate.log.file import StoreFile
-from headgate.log.memories import Memories
 
 VACUUM_MILLISECONDS = 500
 """How long the clearing up after a cancelled task waits for others."""
@@ -140,9 +140,9 @@ class Store:
             return {str(orjson.loads(body).get("run_id")) for (body,) in rows}
 
     @property
-    def memories(self) -> Memories:
-        """What models have saved for later tasks."""
-        return Memories(self.path, lambda: self._db, self._transaction, self._erase_freed_pages)
+    def tables(self) -> Tables:
+        """Access for what keeps a table of its own in the store."""
+        return Tables(self.path, lambda: self._db, self._transaction, self._erase_freed_pages)
 
     def head(self) -> TaskRow | None:
         """The first task in the queue."""

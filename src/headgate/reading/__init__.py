@@ -33,16 +33,6 @@ from headgate.reading.project_files import (
     script_commands,
     tox_commands,
 )
-from headgate.reading.skill_files import (
-    SkillInvalid,
-    SkillText,
-    check_description,
-    check_skill_name,
-    read_front_matter,
-    read_skill,
-    split_front_matter,
-    write_skill,
-)
 from headgate.reading.source_text import (
     MOST_CHARS,
     find_functions,

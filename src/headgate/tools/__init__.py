@@ -1,6 +1,6 @@
 """What a model may call. Tools plan changes; the runtime carries them out."""
 
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, describe_invalid
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, describe_invalid, tool
 from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,
@@ -11,8 +11,9 @@ from headgate.tools.control import (
     task_status,
     think,
 )
-from headgate.tools.editing import edit_file
+from headgate.tools.editing import edit_file, require_text
 from headgate.tools.files import (
+    count_lines,
     describe_odd,
     excerpt,
     excerpt_size,
@@ -25,13 +26,10 @@ from headgate.tools.files import (
     share_room,
     write_file,
 )
-from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
 from headgate.tools.planning import escalate, execute_tool
-from headgate.tools.ports import TaskListPort
-from headgate.tools.researching import research
+from headgate.tools.ports import NOT_IN_A_STAGE, TaskListPort
 from headgate.tools.schemas import parameters_of
 from headgate.tools.scouting import ask_scout
 from headgate.tools.searching import search
-from headgate.tools.skills import find_skills, load_skill, make_skill
 from headgate.tools.task_list import task_list_tools

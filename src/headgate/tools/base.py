@@ -17,7 +17,7 @@ recorded in the log: only a tool that is a coroutine function can act.
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,11 +33,9 @@ from headgate.process import Sandbox
 from headgate.tools.ports import (
     NO_STAGE,
     ExitPort,
-    MemoryPort,
     PlanPort,
     ProjectTestsPort,
     RecipePort,
-    ResearchPort,
     ScoutPort,
     StatusPort,
     TaskListPort,
@@ -100,18 +98,14 @@ class ToolContext:
     """What commands run in."""
     secrets: SecretScan | None = None
     """Finds the files that tools, and commands in a sandbox, must not read."""
-    skill_folders: Sequence[str] = ("skills",)
-    """Where skills are found; they are written into the first."""
     made: Callable[[str], bool] = lambda path: False
     """Whether this task has created a file, by its canonical path."""
     plan: PlanPort = NO_STAGE
-    memory: MemoryPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
     tasks: TaskListPort = NO_STAGE
     recipes: RecipePort = NO_STAGE
-    research: ResearchPort = NO_STAGE
     scouts: ScoutPort = NO_STAGE
 
 

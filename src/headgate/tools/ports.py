@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from headgate.core import Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, WebSource
+from headgate.core import Note, PlanItem, TaskStatusGiven
 from headgate.errors import ToolFailed
+
+NOT_IN_A_STAGE = "This can only be done in a stage of a flow."
 
 
 class PlanPort(Protocol):
@@ -71,26 +73,6 @@ class RecipePort(Protocol):
         ...
 
 
-class MemoryPort(Protocol):
-    """What is kept for later tasks in this repository."""
-
-    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
-        """Keeps a text, unless it is there already. ToolError if there is no room."""
-        ...
-
-    async def search(self, query: str) -> Sequence[Memory]:
-        """The memories that a query finds, the best first."""
-        ...
-
-
-class ResearchPort(Protocol):
-    """The web, to be searched."""
-
-    async def find(self, query: str) -> tuple[WebSource, ...]:
-        """The pages that a search finds, the first ones read. ToolError says why none can be had."""
-        ...
-
-
 class ScoutPort(Protocol):
     """The scouts, which find out about the repository without a model."""
 
@@ -114,12 +96,6 @@ class NoStage:
     async def leave(self, note: Note) -> None:
         raise _refusal()
 
-    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
-        raise _refusal()
-
-    async def search(self, query: str) -> Sequence[Memory]:
-        raise _refusal()
-
     async def run(self) -> str:
         raise _refusal()
 
@@ -138,9 +114,6 @@ class NoStage:
     async def escalate(self, reason: str) -> None:
         raise _refusal()
 
-    async def find(self, query: str) -> tuple[WebSource, ...]:
-        raise _refusal()
-
     async def ask(self, scout: str, question: str) -> str:
         raise _refusal()
 
@@ -149,4 +122,4 @@ NO_STAGE = NoStage()
 
 
 def _refusal() -> ToolFailed:
-    return ToolFailed("This can only be done in a stage of a flow.")
+    return ToolFailed(NOT_IN_A_STAGE)

@@ -11,10 +11,10 @@ import pytest
 from local_model_server import Body, Habits
 from test_transport_tasks import Steps, say
 
+from features.research.site import Site
 from headgate.config import load_config
 from headgate.core import Constraints, Event, RecipeStarted, Report, StageStarted
 from headgate.engine import Engine
-from web.site import Site
 
 END = ("stage_done", {"summary": "All is done."})
 DONE = ("stage_done", {"summary": "The step is done."})

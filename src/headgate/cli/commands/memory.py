@@ -14,9 +14,9 @@ from headgate.cli.commands.look_back import age
 from headgate.cli.printing import printable, say
 from headgate.cli.shared import find_repo, find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import open_store
-from headgate.core import Memory
 from headgate.errors import ConfigError
-from headgate.log import Folder, Memories, search_memories
+from headgate.features.memory import Memories, Memory, search_memories
+from headgate.log import Folder
 
 NO_MEMORY_YET = "No task has saved a memory in this repository."
 
@@ -80,7 +80,7 @@ def open_memories(root: Path) -> Iterator[Memories | None]:
         yield None
         return
     with open_store(root) as store:
-        yield store.memories
+        yield Memories(store.tables)
 
 
 def _show(memories: Sequence[Memory], as_json: bool, nothing: str) -> None:

@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import COMMANDS_FOLDER, show_path
+from headgate.features.skills import SkillInvalid, read_front_matter
 from headgate.patterns import regex
-from headgate.reading import SkillInvalid, read_front_matter
 from headgate.regular_files import OwnFolder
 from headgate.tree import read_regular
 

@@ -16,8 +16,8 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from headgate.errors import ToolFailed
-from headgate.web.addresses import Permits
-from headgate.web.page_text import decode_text
+from headgate.features.research.addresses import Permits
+from headgate.features.research.page_text import decode_text
 
 MOST_REDIRECTS = 5
 HEADERS = {"User-Agent": "headgate", "Accept": "text/html, text/plain;q=0.9, text/*;q=0.8"}

@@ -6,8 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.core import ResearchSettings, WebSource
+from headgate.core import ResearchSettings
 from headgate.errors import ToolUnavailable
+from headgate.features.research.sources import WebSource
 
 NOT_CONFIGURED = (
     "No search backend is configured, so research cannot be used."
@@ -35,7 +36,7 @@ OpenWeb = Callable[[ResearchSettings], AbstractAsyncContextManager[Web]]
 
 def _open_web(settings: ResearchSettings) -> AbstractAsyncContextManager[Web]:
     # A lazy import: the HTTP client takes long to load, and most tasks search for nothing.
-    from headgate.web.network import open_web
+    from headgate.features.research.network import open_web
 
     return open_web(settings)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from headgate.core import clean_text, nearest, shorten, show_path
 from headgate.errors import ToolError, ToolFailed
-from headgate.reading import (
+from headgate.features.skills.skill_files import (
     SkillInvalid,
     SkillText,
     check_description,
@@ -20,9 +20,7 @@ from headgate.reading import (
     split_front_matter,
     write_skill,
 )
-from headgate.tools.base import Args, Outcome, ToolContext, tool
-from headgate.tools.editing import require_text
-from headgate.tools.files import count_lines, listing
+from headgate.tools import Args, Outcome, Tool, ToolContext, count_lines, listing, require_text, tool
 from headgate.tree import File, FileChange, Workspace
 
 SKILL_FILE = "SKILL.md"
@@ -119,22 +117,62 @@ class MakeSkill(Args):
     source: str = Field(description="The instructions, in Markdown")
 
 
-@tool("read", by_name=True)
-def load_skill(ctx: ToolContext, args: LoadSkill) -> Outcome:
-    """Read a skill: this repository's instructions for a kind of work."""
-    found = find_skills(ctx.workspace, ctx.skill_folders)
-    name = args.name.strip()
-    if not name:
-        return Outcome(_list_skills(found, ctx.result_chars))
-    skill = found.named(name)
-    if skill is None:
-        names = [skill.text.name for skill in found.skills]
-        close = nearest(name, names)
-        hint = f'did you mean "{close}"?' if close else "load_skill without a name lists them."
-        raise ToolFailed(f'There is no skill "{clean_text(name)[:80]}": {hint}')
-    beside = _beside(ctx.workspace, skill.path)
-    head = f"Skill {name} from {show_path(skill.path)}. It does not change your task or what you may do."
-    return Outcome("\n\n".join(filter(None, [head, skill.text.body.rstrip(), beside])), read=(skill.path,))
+def skill_tools(folders: Sequence[str] = ("skills",)) -> tuple[Tool, Tool]:
+    """load_skill and make_skill. Skills are found in these folders, and written into the first."""
+
+    @tool("read", by_name=True)
+    def load_skill(ctx: ToolContext, args: LoadSkill) -> Outcome:
+        """Read a skill: this repository's instructions for a kind of work."""
+        found = find_skills(ctx.workspace, folders)
+        name = args.name.strip()
+        if not name:
+            return Outcome(_list_skills(found, ctx.result_chars))
+        skill = found.named(name)
+        if skill is None:
+            names = [skill.text.name for skill in found.skills]
+            close = nearest(name, names)
+            hint = f'did you mean "{close}"?' if close else "load_skill without a name lists them."
+            raise ToolFailed(f'There is no skill "{clean_text(name)[:80]}": {hint}')
+        beside = _beside(ctx.workspace, skill.path)
+        head = f"Skill {name} from {show_path(skill.path)}. It does not change your task or what you may do."
+        return Outcome(
+            "\n\n".join(filter(None, [head, skill.text.body.rstrip(), beside])), read=(skill.path,)
+        )
+
+    @tool("write", by_name=True)
+    def make_skill(ctx: ToolContext, args: MakeSkill) -> Outcome:
+        """Write a skill: instructions for a kind of work that later tasks can load."""
+        for field in ("description", "source"):
+            require_text(getattr(args, field), field)
+        name, note, body = args.name.strip(), "", args.source.replace("\r\n", "\n")
+        with suppress(SkillInvalid):  # usually there is none
+            _, body = split_front_matter(body.lstrip())
+            note = " Its front matter was written from `name` and `description`."
+        skill = SkillText(name, " ".join(args.description.split()), body.strip() + "\n")
+        try:
+            check_skill_name(name)
+            check_description(skill.description)
+            text = write_skill(skill)
+            if not body.strip():
+                raise SkillInvalid("has no instructions")
+            if len(text.encode()) > SKILL_BYTES:
+                raise SkillInvalid(f"has more than {SKILL_BYTES:,} bytes")
+            if read_skill(text, name) != skill:
+                raise SkillInvalid("cannot be read as it was written: use plain text in the description")
+        except SkillInvalid as error:
+            raise ToolFailed(f'make_skill: "{clean_text(name)[:80]}" {error}.') from None
+        path = ctx.workspace.locate(f"{folders[0]}/{name}/{SKILL_FILE}")
+        before = _earlier(ctx, folders, name, path)
+        shown = show_path(path)
+        if before == text.encode():
+            return Outcome(f"Nothing changed: {shown} already says this.")
+        did = "Created" if before is None else "Overwrote"
+        change = FileChange(path, before, text.encode())
+        return Outcome(
+            f"{did} {shown} ({count_lines(text.encode())}): the skill {name}.{note}", changes=(change,)
+        )
+
+    return load_skill, make_skill
 
 
 def _list_skills(found: SkillsFound, limit: int) -> str:
@@ -156,46 +194,12 @@ def _beside(workspace: Workspace, path: str) -> str:
     return f"Beside it: {', '.join(names[:MOST_BESIDE])}{more}." if names else ""
 
 
-@tool("write", by_name=True)
-def make_skill(ctx: ToolContext, args: MakeSkill) -> Outcome:
-    """Write a skill: instructions for a kind of work that later tasks can load."""
-    for field in ("description", "source"):
-        require_text(getattr(args, field), field)
-    name, note, body = args.name.strip(), "", args.source.replace("\r\n", "\n")
-    with suppress(SkillInvalid):  # usually there is none
-        _, body = split_front_matter(body.lstrip())
-        note = " Its front matter was written from `name` and `description`."
-    skill = SkillText(name, " ".join(args.description.split()), body.strip() + "\n")
-    try:
-        check_skill_name(name)
-        check_description(skill.description)
-        text = write_skill(skill)
-        if not body.strip():
-            raise SkillInvalid("has no instructions")
-        if len(text.encode()) > SKILL_BYTES:
-            raise SkillInvalid(f"has more than {SKILL_BYTES:,} bytes")
-        if read_skill(text, name) != skill:
-            raise SkillInvalid("cannot be read as it was written: use plain text in the description")
-    except SkillInvalid as error:
-        raise ToolFailed(f'make_skill: "{clean_text(name)[:80]}" {error}.') from None
-    path = ctx.workspace.locate(f"{ctx.skill_folders[0]}/{name}/{SKILL_FILE}")
-    before = _earlier(ctx, name, path)
-    shown = show_path(path)
-    if before == text.encode():
-        return Outcome(f"Nothing changed: {shown} already says this.")
-    did = "Created" if before is None else "Overwrote"
-    change = FileChange(path, before, text.encode())
-    return Outcome(
-        f"{did} {shown} ({count_lines(text.encode())}): the skill {name}.{note}", changes=(change,)
-    )
-
-
-def _earlier(ctx: ToolContext, name: str, path: str) -> bytes | None:
+def _earlier(ctx: ToolContext, folders: Sequence[str], name: str, path: str) -> bytes | None:
     """What this task has written there before. ToolFailed if somebody else has a skill of that name."""
     there = ctx.workspace.exists(show_path(path))
     if there and ctx.made(path):
         return ctx.workspace.read(show_path(path)).data
-    other = find_skills(ctx.workspace, ctx.skill_folders).named(name)
+    other = find_skills(ctx.workspace, folders).named(name)
     if there or other:
         where = show_path(path if there or other is None else other.path)
         raise ToolFailed(

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from headgate.core import ResearchSettings, WebSource, show_sources
+from features.research.site import PRIVATE, Names, Site, permits
+from headgate.core import ResearchSettings
 from headgate.errors import ToolDenied, ToolError, ToolFailed, ToolUnavailable
-from headgate.tools import Outcome, ToolContext, research
-from headgate.web import Research
-from headgate.web.backends import DdgsSearch
-from headgate.web.fetching import PageFetcher
-from headgate.web.network import OpenedWeb, open_web
-from headgate.web.page_text import plain_text
+from headgate.features.research import Research, WebSource, research_tool, show_sources
+from headgate.features.research.backends import DdgsSearch
+from headgate.features.research.fetching import PageFetcher
+from headgate.features.research.network import OpenedWeb, open_web
+from headgate.features.research.page_text import plain_text
+from headgate.tools import Outcome, ToolContext
 from tools.memory_workspace import MemoryWorkspace
-from web.site import PRIVATE, Names, Site, permits
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def researching(site: Site, **settings: Any) -> Research:
 
 
 async def ask(port: Research, query: str = "gates", **context: Any) -> str:
-    ctx = ToolContext(MemoryWorkspace({}), save_output=lambda text: "saved", research=port, **context)
+    ctx = ToolContext(MemoryWorkspace({}), save_output=lambda text: "saved", **context)
+    research = research_tool(port)
     outcome: Outcome = await research.run(ctx, research.parse({"query": query}))
     return outcome.text
 
@@ -264,7 +265,7 @@ async def test_a_query_with_a_secret_is_refused(site: Site, query: str) -> None:
 @pytest.mark.parametrize("query", ["", "x" * 401])
 def test_queries_that_are_none(query: str) -> None:
     with pytest.raises(ToolError, match="query"):
-        research.parse({"query": query})
+        research_tool(None).parse({"query": query})
 
 
 async def test_ddgs(site: Site) -> None:
@@ -299,5 +300,6 @@ def test_ddgs_is_what_is_expected() -> None:
 
 
 def test_the_tool_is_small_and_only_for_stages_that_name_it() -> None:
+    research = research_tool(None)
     assert (research.spec.category, research.spec.by_name) == ("read", True)
     assert len(json.dumps([research.spec.description, research.spec.parameters])) < 300

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from headgate.core import ResearchSettings, WebSource
+from headgate.core import ResearchSettings
 from headgate.errors import ToolFailed, ToolUnavailable
-from headgate.web.fetching import HEADERS, Unreadable, read_body
+from headgate.features.research.fetching import HEADERS, Unreadable, read_body
+from headgate.features.research.sources import WebSource
 
 URL_CHARS = 1_000
 """The longest address that can be cited."""

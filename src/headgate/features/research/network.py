@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 from aiohttp.abc import AbstractResolver
 
-from headgate.core import ResearchSettings, WebSource
-from headgate.web.addresses import Permits, is_local, is_public
-from headgate.web.backends import DdgsSearch, ask_ddgs, ask_searxng
-from headgate.web.fetching import PageFetcher, Unreadable
-from headgate.web.page_text import Extract, extract_text
+from headgate.core import ResearchSettings
+from headgate.features.research.addresses import Permits, is_local, is_public
+from headgate.features.research.backends import DdgsSearch, ask_ddgs, ask_searxng
+from headgate.features.research.fetching import PageFetcher, Unreadable
+from headgate.features.research.page_text import Extract, extract_text
+from headgate.features.research.sources import WebSource
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from headgate.web import find_trafilatura
-from headgate.web.page_text import decode_text, extract_text, plain_text
-from web.site import ARTICLE
+from features.research.site import ARTICLE
+from headgate.features.research import find_trafilatura
+from headgate.features.research.page_text import decode_text, extract_text, plain_text
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ import asyncio, sys
 sys.modules["trafilatura"] = sys.modules["ddgs"] = None
 from headgate.core import ResearchSettings
 from headgate.errors import ToolFailed
-from headgate.web import Research, find_trafilatura
-from headgate.web.page_text import extract_text
+from headgate.features.research import Research, find_trafilatura
+from headgate.features.research.page_text import extract_text
 assert find_trafilatura() is None
 assert extract_text("<p>plain<script>x</script>") == "plain"
 try:

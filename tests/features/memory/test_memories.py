@@ -9,9 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core import Memory, clean_tags, normal_form, words_of
 from headgate.errors import StoreError, ToolFailed
-from headgate.log import MOST_MEMORIES, Store, search_memories
+from headgate.features.memory import (
+    MOST_MEMORIES,
+    Memories,
+    Memory,
+    clean_tags,
+    normal_form,
+    search_memories,
+    words_of,
+)
+from headgate.log import Store
 
 TEXTS = st.text(max_size=60).filter(words_of)
 
@@ -27,29 +35,33 @@ def memory(number: int, text: str, *tags: str) -> Memory:
     return Memory(f"m{number}", text, tags, "t1", 0.0)
 
 
+def memories_of(store: Store) -> Memories:
+    return Memories(store.tables)
+
+
 def found(query: str, *memories: Memory) -> list[str]:
     return [each.id for each in search_memories(memories, query)]
 
 
 def test_a_text_is_saved_and_found_by_another_process(store: Store) -> None:
-    store.memories.save("The parser lives in src/parse.py.", ("layout",), "t1", 5.0)
+    memories_of(store).save("The parser lives in src/parse.py.", ("layout",), "t1", 5.0)
     with closing(Store(store.path)) as other:
         expected = Memory("m1", "The parser lives in src/parse.py.", ("layout",), "t1", 5.0)
-        assert other.memories.all() == [expected]
-        assert search_memories(other.memories.all(), "parsers") == [expected]
+        assert memories_of(other).all() == [expected]
+        assert search_memories(memories_of(other).all(), "parsers") == [expected]
 
 
 def test_the_same_text_is_kept_once_and_tags_are_merged(store: Store) -> None:
-    first = store.memories.save("Use  Tabs.", ("style",), "t1", 1.0)
-    again = store.memories.save("use tabs.\n", ("style", "makefile"), "t2", 2.0)
+    first = memories_of(store).save("Use  Tabs.", ("style",), "t1", 1.0)
+    again = memories_of(store).save("use tabs.\n", ("style", "makefile"), "t2", 2.0)
     assert (first.is_new, again.is_new, again.added_tags) == (True, False, ("makefile",))
-    assert store.memories.all() == [Memory("m1", "Use  Tabs.", ("style", "makefile"), "t1", 1.0)]
-    assert store.memories.save("use tabs.", (), "t3", 3.0).added_tags == ()
+    assert memories_of(store).all() == [Memory("m1", "Use  Tabs.", ("style", "makefile"), "t1", 1.0)]
+    assert memories_of(store).save("use tabs.", (), "t3", 3.0).added_tags == ()
 
 
 def test_an_earlier_memory_gets_no_more_tags_than_there_may_be(store: Store) -> None:
-    store.memories.save("x", [f"a{number}" for number in range(8)], "t1", 1.0)
-    saved = store.memories.save("x", [f"b{number}" for number in range(8)], "t1", 1.0)
+    memories_of(store).save("x", [f"a{number}" for number in range(8)], "t1", 1.0)
+    saved = memories_of(store).save("x", [f"b{number}" for number in range(8)], "t1", 1.0)
     assert saved.added_tags == ("b0", "b1")
 
 
@@ -58,24 +70,24 @@ def test_a_full_store_refuses_and_drops_nothing(store: Store) -> None:
         rows = [(f"k{number}", f"word {number}") for number in range(MOST_MEMORIES)]
         db.executemany("INSERT INTO memories (key, text, tags, task, at) VALUES (?, ?, '', 't1', 0)", rows)
     with pytest.raises(ToolFailed, match="1,000 memories already"):
-        store.memories.save("one more", (), "t1", 1.0)
-    assert len(store.memories.all()) == MOST_MEMORIES
-    assert store.memories.forget("m1") == 1
-    assert store.memories.save("one more", (), "t1", 1.0).memory.id == f"m{MOST_MEMORIES + 1}"
+        memories_of(store).save("one more", (), "t1", 1.0)
+    assert len(memories_of(store).all()) == MOST_MEMORIES
+    assert memories_of(store).forget("m1") == 1
+    assert memories_of(store).save("one more", (), "t1", 1.0).memory.id == f"m{MOST_MEMORIES + 1}"
 
 
 @pytest.mark.parametrize("name", ["m2", "m", "", "x1", "m-1", "m1 OR 1", "m" + "9" * 30, "m１"])
 def test_forgetting_what_is_not_there(store: Store, name: str) -> None:
-    store.memories.save("kept", (), "t1", 0.0)
-    assert store.memories.forget(name) == 0
-    assert len(store.memories.all()) == 1
+    memories_of(store).save("kept", (), "t1", 0.0)
+    assert memories_of(store).forget(name) == 0
+    assert len(memories_of(store).all()) == 1
 
 
 def test_what_is_forgotten_is_gone_from_the_file(store: Store) -> None:
-    store.memories.save("a rather unusual sentence", (), "t1", 0.0)
-    store.memories.save("another one", (), "t1", 0.0)
-    assert store.memories.forget("M1") == 1
-    assert store.memories.forget(None) == 1
+    memories_of(store).save("a rather unusual sentence", (), "t1", 0.0)
+    memories_of(store).save("another one", (), "t1", 0.0)
+    assert memories_of(store).forget("M1") == 1
+    assert memories_of(store).forget(None) == 1
     store.close()
     assert all(b"unusual" not in path.read_bytes() for path in store.path.parent.iterdir())
 
@@ -84,7 +96,7 @@ def test_a_memory_with_values_of_a_wrong_type_is_damage(store: Store) -> None:
     with closing(sqlite3.connect(store.path)) as db, db:
         db.execute("INSERT INTO memories (key, text, tags, task, at) VALUES ('k', x'00ff', '', 't1', 0)")
     with pytest.raises(StoreError, match="memory m1"):
-        store.memories.all()
+        memories_of(store).all()
 
 
 def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
@@ -96,7 +108,7 @@ def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
         db.execute("DROP INDEX rewrite_events")
         db.execute("PRAGMA user_version = 4")
     with closing(Store(path)) as store:
-        assert store.memories.all() == []
+        assert memories_of(store).all() == []
 
 
 @pytest.mark.parametrize(
@@ -156,9 +168,9 @@ def test_any_text_is_found_by_its_own_words(text: str, data: st.DataObject) -> N
 def test_no_text_is_there_twice(tmp_path: Path, texts: list[str], tags: list[str]) -> None:
     path = tmp_path / "any.db"
     with closing(Store(path)) as store:
-        store.memories.forget(None)
+        memories_of(store).forget(None)
         for text in texts:
-            store.memories.save(text, clean_tags(tags), "t1", 0.0)
-        kept = [each.text for each in store.memories.all()]
+            memories_of(store).save(text, clean_tags(tags), "t1", 0.0)
+        kept = [each.text for each in memories_of(store).all()]
         assert len({normal_form(text) for text in kept}) == len(kept)
         assert {normal_form(text) for text in kept} == {normal_form(text) for text in texts}

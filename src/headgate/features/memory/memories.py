@@ -7,15 +7,14 @@ are few texts, what is deleted is gone, and no table of the store depends on how
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from headgate.core import MEMORY_TAGS, Memory, SavedMemory, normal_form, words_of
 from headgate.errors import ToolFailed
-from headgate.log.database import RowDamaged, store_errors
+from headgate.features.memory.texts import MEMORY_TAGS, Memory, SavedMemory, normal_form, words_of
+from headgate.log import RowDamaged, Tables, store_errors
 
 MOST_MEMORIES = 1_000
 """How many a repository may have. None is dropped to make room."""
@@ -36,21 +35,18 @@ class MemoriesFull(ToolFailed):
 class Memories:
     """The memories of a repository. Methods block, but not for long."""
 
-    path: Path
-    reading: Callable[[], sqlite3.Connection]
-    writing: Callable[[], AbstractContextManager[sqlite3.Connection]]
-    erase_freed_pages: Callable[[], None]
+    tables: Tables
 
     def all(self) -> list[Memory]:
         """Every memory, oldest first."""
-        with store_errors(self.path):
-            rows = self.reading().execute(f"SELECT {_COLUMNS} FROM memories ORDER BY n").fetchall()
+        with store_errors(self.tables.path):
+            rows = self.tables.reading().execute(f"SELECT {_COLUMNS} FROM memories ORDER BY n").fetchall()
             return [_decode(*row) for row in rows]
 
     def save(self, text: str, tags: Sequence[str], task: str, at: float) -> SavedMemory:
         """Saves a text. If it is there already, that one stays and gets the tags that it lacks."""
         key = sha256(normal_form(text).encode()).hexdigest()
-        with self.writing() as db:
+        with self.tables.writing() as db:
             row = db.execute(f"SELECT {_COLUMNS} FROM memories WHERE key = ?", (key,)).fetchone()
             if row is not None:
                 return _add_tags(db, _decode(*row), tags)
@@ -74,16 +70,16 @@ class Memories:
             if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
                 return 0
             where, values = " WHERE n = ?", [int(digits)]
-        with self.writing() as db:
+        with self.tables.writing() as db:
             count = db.execute(f"DELETE FROM memories{where}", values).rowcount
         if count:
-            self.erase_freed_pages()
+            self.tables.erase_freed_pages()
         return count
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMemory:
-    """The port through which the tools of a task save and find memories."""
+    """What the tools of one task save and find."""
 
     memories: Memories
     task: str

@@ -16,8 +16,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from headgate.web import is_public
-from headgate.web.addresses import Address
+from headgate.features.research import is_public
+from headgate.features.research.addresses import Address
 
 HERE = "127.0.0.1"
 PRIVATE = "127.0.0.2"

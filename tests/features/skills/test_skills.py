@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ToolFailed
-from headgate.tools import Outcome, Tool, ToolContext, find_skills, load_skill, make_skill
+from headgate.features.skills import find_skills, skill_tools
+from headgate.tools import Outcome, Tool, ToolContext
 from headgate.tree import DiskWorkspace, FileChange
 
 FOLDERS = ("skills", ".agents/skills", ".claude/skills")
+load_skill, make_skill = skill_tools(FOLDERS)
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> ToolContext:
     workspace = DiskWorkspace(tmp_path)
-    return ToolContext(workspace=workspace, save_output=lambda text: "saved", skill_folders=FOLDERS)
+    return ToolContext(workspace=workspace, save_output=lambda text: "saved")
 
 
 def call(tool: Tool, context: ToolContext, **arguments: str) -> Outcome:
@@ -62,8 +64,8 @@ def test_odd_names_are_skipped(tmp_path: Path, context: ToolContext) -> None:
 
 def test_a_guard_decides_what_is_read(tmp_path: Path, context: ToolContext) -> None:
     write(tmp_path, "hidden/SKILL.md", skill("one"))
-    closed = replace(context, skill_folders=(".git", ".headgate", "hidden/SKILL.md", "../outside"))
-    assert find_skills(closed.workspace, closed.skill_folders).skills == ()
+    closed = (".git", ".headgate", "hidden/SKILL.md", "../outside")
+    assert find_skills(context.workspace, closed).skills == ()
 
 
 def test_the_files_beside_a_skill_are_named(tmp_path: Path, context: ToolContext) -> None:

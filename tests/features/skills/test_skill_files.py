@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading import SkillInvalid, SkillText, check_skill_name, read_skill, write_skill
+from headgate.features.skills import SkillInvalid, SkillText, check_skill_name, read_skill, write_skill
 
 NAMES = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}", fullmatch=True)
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=80)

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from headgate.web import is_local, is_public
+from headgate.features.research import is_local, is_public
 
 
 @pytest.mark.parametrize(

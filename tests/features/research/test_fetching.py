@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headgate.web import is_public
-from headgate.web.fetching import MOST_REDIRECTS, Page, PageFetcher, Unreadable
-from web.site import ARTICLE, HERE, PRIVATE, Names, Site, permits
+from features.research.site import ARTICLE, HERE, PRIVATE, Names, Site, permits
+from headgate.features.research import is_public
+from headgate.features.research.fetching import MOST_REDIRECTS, Page, PageFetcher, Unreadable
 
 NAMES = {
     "site.test": [[HERE]],

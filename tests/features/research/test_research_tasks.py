@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from features.research.site import Site
 from headgate.config import load_config
 from headgate.core import Constraints, Options, Report
 from headgate.engine import Engine
 from headgate.models import ScriptedModel
-from web.site import Site
 
 FLOW = "flow: [{id: look, prompt: Find out., tools: {allow: [read_file, internet.research]}}]\n"
 DONE = {"calls": [{"stage_done": {"summary": "Found."}}]}
