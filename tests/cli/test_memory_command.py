@@ -82,7 +82,7 @@ def test_forgetting_needs_one_name_or_all(saved: Path, words: tuple[str, ...]) -
 
 def test_another_process_may_have_the_store_open(saved: Path) -> None:
     folder = Folder(saved)
-    with closing(Store(folder.database, folder.mark)) as store:
+    with closing(Store(folder.database)) as store:
         assert headgate(saved, "memory", "forget", "m2").returncode == 0
         assert [memory.id for memory in Memories(store.tables).all()] == ["m1"]
 
