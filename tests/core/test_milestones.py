@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from headgate.core import (
-    ApplyRefused,
-    ApplyStarted,
     Body,
     CandidateTried,
     CheckFinished,
@@ -19,6 +17,8 @@ from headgate.core import (
     ProposalMade,
     ReplyFailed,
     ReplyReceived,
+    RewriteRefused,
+    RewriteStarted,
     Stage,
     StageEnded,
     StageStarted,
@@ -115,11 +115,11 @@ def test_a_new_try_says_of_what() -> None:
     ("body", "line"),
     [
         (
-            ApplyStarted(baseline="", changes=()),
+            RewriteStarted(purpose="apply", changes=()),
             "The proposed changes are already in the working tree: nothing to write",
         ),
         (
-            ApplyRefused(conflicts=("a: gone",)),
+            RewriteRefused(purpose="apply", conflicts=("a: gone",)),
             "The proposal no longer applies; nothing was changed: a: gone",
         ),
         (

@@ -14,12 +14,21 @@ from pprint import pformat
 from typing import Any
 
 from headgate.core import (
+    BaselineVerified,
+    Event,
     Plan,
+    ReplyReceived,
+    StepFailed,
+    TaskReport,
+    TaskResumed,
+    TaskStarted,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
     VerifyRuns,
+    VerifyStarted,
+    ViewCompacted,
     fold,
-)
-from headgate.core import (
-    events as ev,
 )
 from headgate.log import Folder, Store
 
@@ -100,7 +109,7 @@ class Place:
         own = self.repo / ".headgate" / "worktrees" / "t1"
         return files_in(own if own.is_dir() else self.repo)
 
-    def events(self) -> list[ev.Event]:
+    def events(self) -> list[Event]:
         store = Store(Folder(self.repo).database)
         try:
             return store.events("t1")
@@ -194,15 +203,15 @@ def differences(one: End, other: End, uncounted: Collection[str]) -> str:
     return "\n".join(found)
 
 
-def ended_runs(events: Sequence[ev.Event]) -> list[str]:
-    return [event.body.run_id for event in events if isinstance(event.body, ev.VerifyFinished)]
+def ended_runs(events: Sequence[Event]) -> list[str]:
+    return [event.body.run_id for event in events if isinstance(event.body, VerifyFinished)]
 
 
 def mask(text: str) -> str:
     return _RUN_ID.sub("RUN", text)
 
 
-def told_once(events: Sequence[ev.Event]) -> list[tuple[str, str, str]]:
+def told_once(events: Sequence[Event]) -> list[tuple[str, str, str]]:
     """The events without what a crash may repeat: each one's kind, path and body."""
     repeated = repeats(events)
     return _in_one_order(
@@ -219,7 +228,7 @@ def _in_one_order(story: list[tuple[str, str, str]]) -> list[tuple[str, str, str
     return story
 
 
-def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
+def repeats(events: Sequence[Event]) -> dict[int, str]:
     """The events that are there only because of a crash, by number, and what they are.
 
     - `task_resumed` itself;
@@ -234,21 +243,21 @@ def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
     step = -1
     for event in events:
         match event.body:
-            case ev.TaskResumed():
+            case TaskResumed():
                 found[event.seq] = "resumed"
-            case ev.VerifyStarted(run_id=run_id) if run_id not in ended:
+            case VerifyStarted(run_id=run_id) if run_id not in ended:
                 found[event.seq] = "verification"
-            case ev.StepFailed(run_id=run_id) if run_id not in ended:
+            case StepFailed(run_id=run_id) if run_id not in ended:
                 found[event.seq] = "step of a verification"
-            case ev.ToolStarted(call=call):
+            case ToolStarted(call=call):
                 if call in begun:
                     found[begun[call]] = "write"
                 begun[call] = event.seq
-            case ev.ToolFinished(error="interrupted", call=call):
+            case ToolFinished(error="interrupted", call=call):
                 found[begun[call]] = "command begun"
                 found[event.seq] = "command"
                 lost_steps[step] += 1
-            case ev.ReplyReceived(completion_tokens=number):
+            case ReplyReceived(completion_tokens=number):
                 if number == step and lost_steps[step]:
                     lost_steps[step] -= 1
                     found[event.seq] = "asked again"
@@ -258,21 +267,21 @@ def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
     return found
 
 
-def _body(event: ev.Event) -> str:
+def _body(event: Event) -> str:
     body = event.body.model_dump(mode="json")
     match event.body:
-        case ev.TaskStarted():
+        case TaskStarted():
             del body["began"]
-        case ev.VerifyFinished() | ev.BaselineVerified():
+        case VerifyFinished() | BaselineVerified():
             for result in body.get("steps" if "passed" in body else "results", ()):
                 del result["seconds"]
-        case ev.ViewCompacted():
+        case ViewCompacted():
             body = {"reason": body["reason"]}  # after an interrupted call there is more to cut
-        case ev.TaskReport():
+        case TaskReport():
             body["report"] = without(body["report"], SUMS)  # an interrupted call counts, and so does the next
-        case ev.ToolStarted():
+        case ToolStarted():
             del body["call"]
-        case ev.ToolFinished():
+        case ToolFinished():
             del body["call"]
             if event.body.category == "write":
                 # A write that was done when the process died is answered in other words.

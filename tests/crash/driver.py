@@ -19,7 +19,15 @@ from typing import Any
 
 from crash_scenarios import SCENARIOS, Worker
 
-from headgate.core import ApplyFinished, ApplyStarted, Constraints, Event, Options, ToolFinished, ToolStarted
+from headgate.core import (
+    Constraints,
+    Event,
+    Options,
+    RewriteFinished,
+    RewriteStarted,
+    ToolFinished,
+    ToolStarted,
+)
 from headgate.engine import Engine, Undone
 from headgate.guard import SecretNames
 from headgate.log import Bus
@@ -71,10 +79,10 @@ class FileCount:
         self._temporary = ""
 
     def hear(self, event: Event) -> None:
-        if isinstance(event.body, ToolStarted | ApplyStarted) and event.body.changes:
+        if isinstance(event.body, ToolStarted | RewriteStarted) and event.body.changes:
             self.writes.append(0)
             self._writing = True
-        elif isinstance(event.body, ToolFinished | ApplyFinished):
+        elif isinstance(event.body, ToolFinished | RewriteFinished):
             self._writing = False
 
     def audit(self, name: str, args: tuple[Any, ...]) -> None:
@@ -157,6 +165,7 @@ async def work(job: dict[str, Any]) -> None:
     if job.get("cancel"):
         engine.cancel("t1")
         await engine.settle_cancelled()
+    tempfile.gettempdir()  # it is tried out once, which is no operation of ours
     sys.addaudithook(files.audit)
     sys.addaudithook(reports.audit)
     if not engine.store.tasks():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.proposals import is_written, undo_changes
+from headgate.engine.bring_in import taken_back
 from headgate.engine.tree import TaskTree
 from headgate.reading import read_git_diff
 from headgate.tree import (
@@ -42,7 +42,7 @@ async def test_neither_a_pipe_nor_a_device_keeps_a_task_from_its_end(repo: Path)
 
 
 def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
-    tree, disk = TaskTree(Snapshots(repo), dict), DiskWorkspace(repo)
+    disk = DiskWorkspace(repo)
     (repo / "pipe").chmod(0o750)
     changes = decode_changes(
         encode_changes(
@@ -54,13 +54,8 @@ def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
             ]
         )
     )
-    assert [is_written(tree, change) for change in changes] == [False] * 4
-    disk.apply(changes[:2])
-    (repo / "link").unlink(missing_ok=True)
-    assert [is_written(tree, change) for change in changes] == [True, True, False, False]
-    disk.apply(changes[2:])
-    assert [is_written(tree, change) for change in changes] == [True] * 4
-    undo_changes(disk, tree, changes)
+    disk.apply(changes)
+    disk.apply(list(map(taken_back, changes)))
     modes = {path.name: path.stat().st_mode & 0o777 for path in repo.iterdir() if path.is_file()}
     assert modes == {"file": 0o640, "link": 0o644, "pipe": 0o750}
 
@@ -72,14 +67,14 @@ async def test_the_way_back_leads_to_the_start(repo: Path) -> None:
     (repo / "pipe").write_text("new\n")
     (repo / "link").unlink()
     (repo / "made").write_text("new\n")
-    back = await tree.diff_back_to()
+    back = await tree.diff_to_start()
     assert back == (
         FileChange("link", None, b"old\n", 0o644),
         FileChange("made", None, None),
         FileChange("pipe", None, b"old\n", 0o755),
     )
     (repo / "link").symlink_to("file")
-    assert await tree.diff_back_to() is None
+    assert await tree.diff_to_start() is None
 
 
 async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:

@@ -15,7 +15,7 @@ from undo_cases import (
     write,
 )
 
-from headgate.core import EditsNoticed, TaskStarted, UndoFinished, UndoStarted, build_report, fold
+from headgate.core import EditsNoticed, RewriteFinished, RewriteStarted, TaskStarted, build_report, fold
 from headgate.engine import Overlap, Undone
 from headgate.errors import ConfigError
 from headgate.log import Draft
@@ -32,7 +32,7 @@ async def conflicts(bench: Bench, task: str = "t1") -> Overlap:
     outcome = await bench.engine.undo(task)
     assert isinstance(outcome, Overlap), outcome
     assert bench.files() == before
-    assert not any(isinstance(event.body, UndoStarted) for event in bench.engine.store.events(task))
+    assert not any(isinstance(event.body, RewriteStarted) for event in bench.engine.store.events(task))
     return outcome
 
 
@@ -113,10 +113,10 @@ async def test_what_changes_while_a_check_runs_is_the_check_s_doing(tmp_path: Pa
 async def test_lines_that_somebody_changed_since_are_a_conflict_and_nothing_is_written(bench: Bench) -> None:
     await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"))
     bench.put("a.txt", bench.text("a.txt").replace("LINE 3\n", "mine\n"))
-    assert (await conflicts(bench)).problems == ("a.txt: hunk 1 (@@ -1,6 +1,6 @@) does not apply",)
+    assert (await conflicts(bench)).problems == ("a.txt: has changed at the same place, near line 3",)
     bench.put("a.txt", bench.text("a.txt").replace("mine\n", "LINE 3\n"))
     bench.put("new.txt", "new\nmore\n")
-    assert "new.txt: hunk 1" in (await conflicts(bench)).problems[0]
+    assert "new.txt: has changed, and would be deleted" in (await conflicts(bench)).problems[0]
     bench.put("new.txt", "new\n")
     await undo(bench)
     assert bench.text("a.txt") == LINES
@@ -128,7 +128,7 @@ async def test_lines_that_a_person_changed_during_the_task_are_a_conflict(bench:
         lambda: bench.put("a.txt", bench.text("a.txt").replace("LINE 3\n", "LINE 3, mine\n")),
         shell("echo more >> a.txt"),
     )
-    assert "a.txt: hunk 1" in (await conflicts(bench)).problems[0]
+    assert "a.txt: has changed at the same place, near line" in (await conflicts(bench)).problems[0]
 
 
 async def test_a_later_task_is_named(bench: Bench) -> None:
@@ -169,7 +169,7 @@ async def test_what_is_back_already_is_no_conflict(bench: Bench) -> None:
 async def test_a_file_that_was_emptied_and_written_anew_is_a_conflict(bench: Bench) -> None:
     await bench.run(write("a.txt", ""))
     bench.put("a.txt", "mine\n")
-    assert "a.txt: hunk 1" in (await conflicts(bench)).problems[0]
+    assert "a.txt: has changed at the same place, near line" in (await conflicts(bench)).problems[0]
 
 
 async def test_an_applied_proposal_is_taken_back(bench: Bench) -> None:
@@ -217,7 +217,8 @@ async def test_a_task_that_ran_nothing_in_the_way_has_no_edits_in_its_log(bench:
     kinds = [type(event.body) for event in bench.engine.store.events("t1")]
     assert EditsNoticed not in kinds
     await undo(bench)
-    assert [type(event.body) for event in bench.engine.store.events("t1")][-2:] == [UndoStarted, UndoFinished]
+    kinds = [type(event.body) for event in bench.engine.store.events("t1")]
+    assert kinds[-2:] == [RewriteStarted, RewriteFinished]
 
 
 async def test_an_undo_is_repeated_when_the_changes_are_back(bench: Bench) -> None:

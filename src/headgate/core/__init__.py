@@ -257,19 +257,14 @@ from headgate.core.reviews import (
     DiffFindings,
 )
 from headgate.core.rewrites import (
-    ApplyFinished,
-    ApplyRefused,
-    ApplyStarted,
-    MergeFinished,
-    MergeRefused,
-    MergeStarted,
     MergeVerified,
     ProposalMade,
     Proposed,
+    Rewrite,
+    RewriteFinished,
+    RewriteRefused,
     Rewrites,
-    UndoFinished,
-    UndoRefused,
-    UndoStarted,
+    RewriteStarted,
     WorktreeCommitted,
     WorktreeRemoved,
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from headgate.core.event import Body, Line, Moment, Slice, follows
-from headgate.core.rewrites import ApplyStarted
+from headgate.core.rewrites import RewriteStarted
 from headgate.core.state import State
 from headgate.core.task_events import TaskStarted
 from headgate.core.turn_events import FileHashes, ToolFinished, ToolStarted
@@ -76,8 +76,10 @@ def _take_start(state: State, body: TaskStarted, now: Moment) -> None:
     state[OthersEdits].leave(body.baseline)
 
 
-@follows(ApplyStarted)
-def _take_proposal(state: State, body: ApplyStarted, now: Moment) -> None:
+@follows(RewriteStarted)
+def _take_proposal(state: State, body: RewriteStarted, now: Moment) -> None:
+    if body.purpose != "apply":
+        return
     others = state[OthersEdits]
     others.noticed.clear()
     others.leave(body.baseline)

@@ -61,7 +61,17 @@ class Body(Data):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         if "kind" in cls.__dict__:
-            _KINDS[cls.kind] = cls
+            _KINDS.update({kind: (cls, fields) for kind, fields in cls.kinds_in_log().items()})
+
+    @classmethod
+    def kinds_in_log(cls) -> dict[str, dict[str, Any]]:
+        """The kinds that the log knows such events by, each with the fields that follow from it."""
+        return {cls.kind: {}}
+
+    @property
+    def kind_in_log(self) -> str:
+        """The kind that the log, `--json` and the feed know it by."""
+        return self.kind
 
     def apply(self, state: "State", now: Moment) -> None:
         """Changes the state to what is true after this event."""
@@ -71,7 +81,7 @@ class Body(Data):
         return None
 
 
-_KINDS: dict[str, type[Body]] = {}
+_KINDS: dict[str, tuple[type[Body], dict[str, Any]]] = {}
 
 
 class Unknown(Body):
@@ -80,11 +90,17 @@ class Unknown(Body):
     name: str
     fields: dict[str, Any]
 
+    @property
+    def kind_in_log(self) -> str:
+        return self.name
+
 
 def read_body(kind: str, fields: Mapping[str, Any]) -> Body:
     """An event's body as a log holds it. ValidationError for fields that its kind does not have."""
-    known = _KINDS.get(kind)
-    return known.model_validate(fields) if known else Unknown(name=kind, fields=dict(fields))
+    if kind not in _KINDS:
+        return Unknown(name=kind, fields=dict(fields))
+    body, follows = _KINDS[kind]
+    return body.model_validate({**fields, **follows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +111,7 @@ class Event(Moment):
 
     @property
     def kind(self) -> str:
-        return self.body.name if isinstance(self.body, Unknown) else self.body.kind
+        return self.body.kind_in_log
 
     def line(self, state: "State") -> Line | None:
         """What people are told of it. `state` is the state after it."""

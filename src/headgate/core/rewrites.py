@@ -5,7 +5,7 @@ A proposal is applied; what was done in a worktree is merged into the user's own
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from headgate.core.event import Body, Line, Moment, Slice
 from headgate.core.person import Person
@@ -17,6 +17,7 @@ from headgate.core.verification import StepResult, VerifyRuns
 
 ProposalStep = Literal["", "proposed", "applying", "applied"]
 """How far the proposal of a dry run has come."""
+Purpose = Literal["apply", "merge", "undo"]
 
 
 @dataclass
@@ -41,11 +42,11 @@ class Proposed(Slice):
 class Rewrites(Slice):
     """What was written of a task to the user's own tree after its end."""
 
-    merge: "MergeStarted | None" = None
+    merge: "RewriteStarted | None" = None
     """What was written of its worktree to the user's own tree, or is about to be."""
     merged: bool = False
     merge_verified: "MergeVerified | None" = None
-    undo: "UndoStarted | None" = None
+    undo: "RewriteStarted | None" = None
     """The attempt to take its changes back that was made, or is under way."""
     undone: bool = False
     """Its changes were taken back."""
@@ -88,15 +89,55 @@ class ProposalMade(Body):
         return Line(f"PROPOSED: {what}", "good")
 
 
-class ApplyStarted(Body):
-    """A proposal is about to be written. After a crash, the hashes tell which files were."""
+class Rewrite(Body):
+    """A diff and the user's own tree: a proposal is applied, what a task did in its worktree is merged, or
+    what a task did is undone.
 
-    kind: ClassVar[str] = "apply_started"
-    baseline: str
-    """The git tree as it was found now: the task's diff is taken against it from here on."""
+    In the log the purpose is in the kind: `apply_started`, `merge_refused`, `undo_finished`.
+    """
+
+    purpose: Purpose
+
+    @classmethod
+    def kinds_in_log(cls) -> dict[str, dict[str, Any]]:
+        return {cls.kind.replace("rewrite", one): {"purpose": one} for one in get_args(Purpose)}
+
+    @property
+    def kind_in_log(self) -> str:
+        return self.kind.replace("rewrite", self.purpose)
+
+
+class RewriteStarted(Rewrite):
+    """It is about to be written. After a crash, the hashes tell how far that came.
+
+    What is written is the content, until it is written.
+    """
+
+    kind: ClassVar[str] = "rewrite_started"
     changes: tuple[FileHashes, ...]
+    baseline: str = ""
+    """The git tree as it was found when a proposal is applied: the start of the task's diff from here on."""
+    before: str = ""
+    """A git tree with the files as a merge found them."""
+    after: str = ""
+    """A git tree with the files as they are to be; the difference is what an undo takes back."""
+    folders: tuple[str, ...] = ()
+    """The folders that are removed if nothing is left in them."""
+    kept: tuple[str, ...] = ()
+    """Files that changed during the task and that an undo leaves, because the task did not write them."""
+    left: tuple[str, ...] = ()
+    """What the task changed and cannot be undone: links, large files, other repositories."""
 
     def apply(self, state: State, now: Moment) -> None:
+        match self.purpose:
+            case "apply":
+                self._begin_to_apply(state)
+            case "merge":
+                state[Rewrites].merge = self
+            case "undo":
+                state[Rewrites].undo = self
+
+    def _begin_to_apply(self, state: State) -> None:
         state.status, state.reason, state.baseline = "RUNNING", "", self.baseline
         state.first_hashes = {change.path: change.before for change in self.changes}
         state.files_changed = dict.fromkeys(change.path for change in self.changes)
@@ -107,44 +148,75 @@ class ApplyStarted(Body):
         runs.first.clear()
 
     def line(self, state: State, now: Moment) -> Line | None:
+        if self.purpose != "apply":
+            return None
         if not self.changes:
             return Line("The proposed changes are already in the working tree: nothing to write")
         return Line(f"Applying the proposal: {count(len(self.changes), 'file')}")
 
 
-class ApplyFinished(Body):
-    """The proposal is in the working tree."""
+class RewriteFinished(Rewrite):
+    """All of it is in the user's own tree."""
 
-    kind: ClassVar[str] = "apply_finished"
+    kind: ClassVar[str] = "rewrite_finished"
     tree: str = ""
-    """The git tree with it: what is changed from here on, nobody has reviewed."""
+    """The git tree with an applied proposal: what is changed from here on, nobody has reviewed."""
 
     def apply(self, state: State, now: Moment) -> None:
-        state[Proposed].step, state[Proposed].applied_tree = "applied", self.tree
+        match self.purpose:
+            case "apply":
+                state[Proposed].step, state[Proposed].applied_tree = "applied", self.tree
+            case "merge":
+                state[Rewrites].merged = True
+            case "undo":
+                state[Rewrites].undone = True
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        written = state[Rewrites]
+        begun = {"apply": None, "merge": written.merge, "undo": written.undo}[self.purpose]
+        files = count(len(begun.changes) if begun else 0, "file")
+        match self.purpose:
+            case "apply":
+                return None
+            case "merge":
+                return Line(f"Written to your own tree: {files}")
+            case "undo":
+                return Line(f"Task {now.task} was undone: {files}", "note")
 
 
-class ApplyRefused(Body):
-    """The proposal was not applied, and nothing was changed: by default because the tree has moved on."""
+class RewriteRefused(Rewrite):
+    """Nothing of it is in the user's own tree: a proposal does not fit any more, or writing was given up."""
 
-    kind: ClassVar[str] = "apply_refused"
-    conflicts: tuple[str, ...] = ()
+    kind: ClassVar[str] = "rewrite_refused"
     reason: str = "conflict"
-    """Or `environment`, `crash`, `crash_loop`, `cancelled`: then there are no conflicts."""
+    """Why; of a proposal a word: `conflict`, `environment`, `crash`, `crash_loop` or `cancelled`."""
+    conflicts: tuple[str, ...] = ()
     detail: str = ""
 
     def apply(self, state: State, now: Moment) -> None:
-        state.status, state.reason = "PROPOSED", self.reason
-        proposal = state[Proposed]
-        proposal.step, proposal.conflicts, proposal.refusal = "proposed", self.conflicts, self.detail
+        match self.purpose:
+            case "apply":
+                state.status, state.reason = "PROPOSED", self.reason
+                proposal = state[Proposed]
+                proposal.step, proposal.conflicts, proposal.refusal = "proposed", self.conflicts, self.detail
+            case "merge":
+                state[Rewrites].merge = None
+            case "undo":
+                state[Rewrites].undo = None
 
     def line(self, state: State, now: Moment) -> Line | None:
+        why = self.reason.rstrip(".")
+        match self.purpose:
+            case "merge":
+                return Line(f"Not written to your own tree: {why}")
+            case "undo":
+                return Line(f"Task {now.task} was not undone: {why}", "bad")
         if self.reason == "cancelled":
             return Line("Cancelled before anything was written: it is a proposal again", "bad")
         if not self.conflicts:
             return Line(f"The proposal was not applied; nothing was changed: {self.detail}", "bad")
-        return Line(
-            f"The proposal no longer applies; nothing was changed: {'; '.join(self.conflicts)}", "bad"
-        )
+        conflicts = "; ".join(self.conflicts)
+        return Line(f"The proposal no longer applies; nothing was changed: {conflicts}", "bad")
 
 
 class WorktreeCommitted(Body):
@@ -169,34 +241,6 @@ class WorktreeRemoved(Body):
         state[Workplace].has_worktree = False
 
 
-class MergeStarted(Body):
-    """What a task changed in its worktree is about to be written to the user's own tree; see UndoStarted."""
-
-    kind: ClassVar[str] = "merge_started"
-    before: str
-    """A git tree with the files as they were found."""
-    after: str
-    """A git tree with the files as they are to be; the difference is what an undo takes back."""
-    changes: tuple[FileHashes, ...]
-    folders: tuple[str, ...] = ()
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].merge = self
-
-
-class MergeFinished(Body):
-    """What the task changed is in the user's own tree."""
-
-    kind: ClassVar[str] = "merge_finished"
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].merged = True
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        merge = state[Rewrites].merge
-        return Line(f"Written to your own tree: {count(len(merge.changes) if merge else 0, 'file')}")
-
-
 class MergeVerified(Body):
     """What the verification steps found in the user's own tree, with the task's changes in it."""
 
@@ -218,61 +262,3 @@ class MergeVerified(Body):
         if self.passed:
             return Line(f"Verified in your own tree: {count(len(self.steps), 'step')} passed")
         return Line(f"Verification failed in your own tree: {self.reason.rstrip('.')}")
-
-
-class MergeRefused(Body):
-    """Writing it to the user's own tree was begun and given up."""
-
-    kind: ClassVar[str] = "merge_refused"
-    reason: str
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].merge = None
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        return Line(f"Not written to your own tree: {self.reason.rstrip('.')}")
-
-
-class UndoStarted(Body):
-    """What an ended task changed is about to be taken back. After a crash, the hashes tell how far that came.
-
-    What is written is the content, until it is written.
-    """
-
-    kind: ClassVar[str] = "undo_started"
-    changes: tuple[FileHashes, ...]
-    folders: tuple[str, ...] = ()
-    """The folders that are removed if nothing is left in them."""
-    kept: tuple[str, ...] = ()
-    """Files that changed during the task and stay, because the task did not write them."""
-    left: tuple[str, ...] = ()
-    """What the task changed and cannot be taken back: links, large files, other repositories."""
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].undo = self
-
-
-class UndoFinished(Body):
-    """What the task changed is no longer in the working tree."""
-
-    kind: ClassVar[str] = "undo_finished"
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].undone = True
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        undo = state[Rewrites].undo
-        return Line(f"Task {now.task} was undone: {count(len(undo.changes) if undo else 0, 'file')}", "note")
-
-
-class UndoRefused(Body):
-    """Taking a task's changes back was begun and given up: they are all in the tree again, or say so."""
-
-    kind: ClassVar[str] = "undo_refused"
-    reason: str
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Rewrites].undo = None
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        return Line(f"Task {now.task} was not undone: {self.reason.rstrip('.')}", "bad")

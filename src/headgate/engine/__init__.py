@@ -2,6 +2,7 @@
 
 from headgate.engine.activity import Activity, count_tokens
 from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
+from headgate.engine.bring_in import Overlap
 from headgate.engine.engine import Engine
 from headgate.engine.flow_models import check_price
 from headgate.engine.merging import Merged, MergeProgress, is_mergeable
@@ -16,7 +17,6 @@ from headgate.engine.resolved import (
     resolve_package,
     with_recipes,
 )
-from headgate.engine.rewriting import Overlap
 from headgate.engine.steps import StepsOutcome, missing_of_steps, run_steps
 from headgate.engine.successors import RETRIED_STATES
 from headgate.engine.task_follower import QueueWait

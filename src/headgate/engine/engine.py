@@ -23,6 +23,7 @@ from headgate.core import (
     parse_task_text,
 )
 from headgate.engine.assembly import task_boundaries
+from headgate.engine.bring_in import Overlap, settle_rewrite
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
 from headgate.engine.mentioned import check_mentions
@@ -37,7 +38,6 @@ from headgate.engine.merging import (
 from headgate.engine.proposals import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, write_missing_report
 from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
-from headgate.engine.rewriting import Overlap, settle_rewrite
 from headgate.engine.successors import Successor, follow_up, retry_of
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
@@ -370,6 +370,7 @@ class Engine:
         if not lock.try_acquire():
             return
         try:
+            await settle_rewrite(self.folder, self.store, self.now)
             row = self.store.running()
             if row and self.store.is_cancelled(row.task.id):
                 self.store.count_attempt(row.task.id)

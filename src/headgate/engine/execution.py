@@ -49,7 +49,7 @@ from headgate.engine.assembly import (
 from headgate.engine.flow_models import open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.outcome import OutcomeRecorder
-from headgate.engine.proposals import abandon_apply, apply_proposal
+from headgate.engine.proposals import apply_proposal, restore_overlay
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import ToolMeans, tools_for
@@ -73,7 +73,6 @@ from headgate.run import (
     cannot_verify,
     context_document,
     restore,
-    restore_overlay,
     run_flow,
 )
 from headgate.tools import Tool
@@ -225,21 +224,10 @@ class Execution:
 
     async def _record_outcome(self, why: Decision, trace: str = "") -> Report:
         """Records how the task ended. A proposal of which nothing is written stays one in any case."""
-        step = self.log.state[Proposed].step
-        unwritten = step == "applying" and await asyncio.to_thread(
-            abandon_apply, self.task, self.folder, self.store, self.tree
-        )
-        if step == "proposed" or (unwritten and why is not CANCELLED):
-            return await self._outcome.keep_proposal(why)
-        if why.action == "propose":
-            return await self._outcome.propose(why)
-        return await self._outcome.end(
-            ENDINGS[why.action],
-            why,
-            trace,
-            is_proposing=self._proposing,
-            keep_conversation=self._keep_conversation,
-        )
+        if self.log.state[Proposed].step == "proposed" or why.action == "propose":
+            return await self._outcome.record("PROPOSED", why)
+        keep = self._keep_conversation
+        return await self._outcome.record(ENDINGS[why.action], why, trace, keep_conversation=keep)
 
     async def _clean_up(self, earlier_trace: str) -> Decision | None:
         """Cleans up after a process that is gone; returns a decision if the task ends at once."""
@@ -400,8 +388,8 @@ class Execution:
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
         restore(job, self._past, contents)
-        if job.state[Proposed].step in ("proposed", "applying"):
-            return await apply_proposal(job, self.tree, self._past, contents)
+        if job.state[Proposed].step == "proposed":
+            return await apply_proposal(job, self.tree)
         return None
 
     async def _record_start(

@@ -10,9 +10,9 @@ from headgate.checks import StepRun
 from headgate.config import Config
 from headgate.core import (
     FINAL_STATES,
-    MergeStarted,
     MergeVerified,
     Rewrites,
+    RewriteStarted,
     State,
     VerifyRuns,
     VerifyStep,
@@ -23,24 +23,23 @@ from headgate.core import (
     say_discarded,
     show_path,
 )
+from headgate.engine.bring_in import (
+    Clock,
+    Overlap,
+    bring_in,
+    later_tasks,
+    own_workspace,
+    store_record,
+    working_alone,
+)
 from headgate.engine.proposals import redact_unread
-from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
 from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
 from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.tree import (
-    AdaptedProposal,
-    DiskWorkspace,
-    ProposalConflicts,
-    ProposedChange,
-    Snapshots,
-    adapt_proposal,
-    record_proposal,
-    strict_patch,
-)
+from headgate.tree import Misfit, ProposedChange, Snapshots, fit, record_proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +85,11 @@ async def merge_task(
         state = load_state(store, row)
         _check(row, state)
         fitted = await asyncio.to_thread(_fit, folder, state)
-        if isinstance(fitted, ProposalConflicts):
+        if isinstance(fitted, Misfit):
             return Overlap(row.task.id, fitted.problems, later_tasks(store, row, fitted.problems))
         changes, started = fitted
-        if reason := await rewrite(folder, store, row.task.id, started, changes, now):
+        record = store_record(store, row.task.id, now)
+        if reason := await bring_in(own_workspace(folder), started, changes, record):
             return Overlap(row.task.id, (reason,))
         links = await asyncio.to_thread(_links, folder, state)
         kept = await asyncio.to_thread(_reason_to_keep, folder, row, state)
@@ -156,18 +156,17 @@ def _check(row: TaskRow, state: State) -> None:
         raise ConfigError(f"Task {name} left no diff: copy what you need from its worktree.")
 
 
-def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], MergeStarted] | ProposalConflicts:
+def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], RewriteStarted] | Misfit:
     """The task's diff, fitted to the user's tree as it is now. What is no file is not in it: see `_links`."""
     snapshots = Snapshots(folder.repo, hides_secrets(state.config.get("secret_files", ())))
     snapshots.go_on_from(state.baseline)
-    workspace = own_workspace(folder)
     plain = [one for one in snapshots.differences(state.baseline, state.end_tree) if one.is_plain]
-    fitted = adapt_proposal(workspace, strict_patch(snapshots, plain))
-    if isinstance(fitted, ProposalConflicts):
-        return fitted
-    changes = tuple(_with_modes(workspace, fitted))
+    changes = fit(own_workspace(folder), snapshots, plain)
+    if isinstance(changes, Misfit):
+        return changes
     before, after = record_proposal(snapshots, state.baseline, changes)
-    return changes, MergeStarted(before=before, after=after, changes=tuple(map(hashes_of, changes)))
+    hashes = tuple(map(hashes_of, changes))
+    return changes, RewriteStarted(purpose="merge", before=before, after=after, changes=hashes)
 
 
 def _links(folder: Folder, state: State) -> tuple[str, ...]:
@@ -175,20 +174,6 @@ def _links(folder: Folder, state: State) -> tuple[str, ...]:
     with Snapshots.apart(folder.repo) as snapshots:
         found = snapshots.differences(state.baseline, state.end_tree)
     return tuple(show_path(one.path) for one in found if not one.is_plain)
-
-
-def _with_modes(workspace: DiskWorkspace, fitted: AdaptedProposal) -> list[ProposedChange]:
-    """The changes with the modes that the files have now, which taking them back has to bring back."""
-    return [
-        ProposedChange(
-            change.path,
-            change.before,
-            change.after,
-            change.mode,
-            None if change.before is None else workspace.read(show_path(change.path)).mode,
-        )
-        for change in fitted.changes
-    ]
 
 
 def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:

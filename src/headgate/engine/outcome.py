@@ -8,7 +8,6 @@ from functools import partial
 
 from headgate.checks import prune_runs
 from headgate.core import (
-    ApplyRefused,
     Body,
     Decision,
     Event,
@@ -16,6 +15,7 @@ from headgate.core import (
     ProposalMade,
     Proposed,
     Report,
+    RewriteRefused,
     Task,
     TaskEnded,
     TaskState,
@@ -41,6 +41,10 @@ MOST_LOST = 10
 _MOST_NAMED = 5
 
 
+Conclude = Callable[[tuple[str, ...]], list[Body]]
+"""The events that settle a task, given the lines of people that nobody has read."""
+
+
 @dataclass
 class OutcomeRecorder:
     """Records how a task ended, even on a full disk."""
@@ -56,12 +60,26 @@ class OutcomeRecorder:
     redact: Callable[[str], str] | None = None
     """Replaces secrets, once this process has begun to carry the task out."""
 
-    async def propose(self, why: Decision) -> Report:
-        """A dry run waits for `apply` or `abort`."""
-        made = await self.tree.record_proposal()
+    async def record(
+        self, ending: TaskState, why: Decision, trace: str = "", *, keep_conversation: bool = True
+    ) -> Report:
+        """Records how it came out: as a proposal, which waits for `apply` or `abort`, or at its end."""
         trouble = await self._release()
+        if ending != "PROPOSED":
+            conclude = await self._end(ending, why, trace, trouble)
+        elif self.log.state[Proposed].step == "proposed":
+            conclude = self._refuse(why, trouble)
+        else:
+            conclude = await self._propose(why, trouble)
+        await self._settle(conclude, ending, keep_bodies=keep_conversation)
+        if ending != "PROPOSED":
+            await self._clean_up(keep_conversation=keep_conversation)
+        return build_report(self.log.state)
 
-        def propose(unread: tuple[str, ...]) -> list[Body]:
+    async def _propose(self, why: Decision, trouble: list[str]) -> Conclude:
+        made = await self.tree.record_proposal()
+
+        def conclude(unread: tuple[str, ...]) -> list[Body]:
             summary = write_summary(
                 self.log.state, "PROPOSED", why.reason, why.detail, made.files, unread=unread
             )
@@ -74,25 +92,18 @@ class OutcomeRecorder:
             )
             return [proposal]
 
-        await self._settle(propose, "PROPOSED")
-        return build_report(self.log.state)
+        return conclude
 
-    async def keep_proposal(self, why: Decision) -> Report:
+    def _refuse(self, why: Decision, trouble: list[str]) -> Conclude:
         """A proposal that could not be applied stays one. A conflict has been recorded where it was found."""
-        refusal: list[Body] = []
-        trouble = await self._release()
-        if why.reason != "conflict":
-            detail = "\n".join(filter(None, [*trouble, why.detail]))
-            refusal.append(ApplyRefused(reason=why.reason, detail=detail))
-        await self._commit(refusal, "PROPOSED")
-        return build_report(self.log.state)
+        detail = "\n".join(filter(None, [*trouble, why.detail]))
+        refusal = RewriteRefused(purpose="apply", reason=why.reason, detail=detail)
+        return lambda unread: [] if why.reason == "conflict" else [refusal]
 
-    async def end(
-        self, ending: TaskState, why: Decision, trace: str, *, is_proposing: bool, keep_conversation: bool
-    ) -> Report:
-        """Records how it ended, with what really differs in the tree, and writes the report."""
+    async def _end(self, ending: TaskState, why: Decision, trace: str, trouble: list[str]) -> Conclude:
+        """With what really differs in the tree."""
         log = self.log
-        trouble = await self._release()
+        is_proposing = self.task.dry_run and log.state[Proposed].trees is None
         changes = Changes() if is_proposing else await self._changes()
 
         def summarise(unread: tuple[str, ...] = ()) -> str:
@@ -125,21 +136,23 @@ class OutcomeRecorder:
         )
         closing, not_committed = await self._close_worktree(ended, changes)
 
-        def finish(unread: tuple[str, ...]) -> list[Body]:
+        def conclude(unread: tuple[str, ...]) -> list[Body]:
             told = "\n".join(filter(None, [summarise(unread), not_committed]))
             last = ended.model_copy(update={"summary": told, "unread": unread})
             return [*report_events(log.state, last, self.now()), *closing, last]
 
-        await self._settle(finish, ending, keep_bodies=keep_conversation)
+        return conclude
+
+    async def _clean_up(self, *, keep_conversation: bool) -> None:
+        """Deletes what only a task that goes on needs, and writes the report."""
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
         await asyncio.to_thread(self.folder.forget_context)  # of a task that a crash cut short, too
         await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
-        report = build_report(log.state)
+        report = build_report(self.log.state)
         self._write(report)
         keep = {*report.run_ids, *self.store.failed_runs()}
         await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
-        return report
 
     async def _close_worktree(
         self, ended: TaskEnded, changes: Changes
@@ -174,7 +187,7 @@ class OutcomeRecorder:
         if state.nodes and not may_change and not state[VerifyRuns].run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
-        if edits := await self.tree.notice_edits():
+        if edits := await self.tree.notice():
             await self._commit([edits], "RUNNING")
         changes = await self.tree.final_changes(state[Proposed].applied_tree)
         if stripped := self.tree.stripped:
@@ -209,7 +222,7 @@ class OutcomeRecorder:
 
     async def _settle(
         self,
-        conclude: Callable[[tuple[str, ...]], list[Body]],
+        conclude: Conclude,
         state: TaskState,
         *,
         keep_bodies: bool = True,

@@ -1,42 +1,52 @@
-"""A proposal after it was made: it is written whole or not at all, or discarded."""
+"""What a dry run has written, and its proposal: that is written whole or not at all, or discarded."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from headgate.core import (
-    ApplyFinished,
-    ApplyRefused,
-    ApplyStarted,
     Decision,
     Event,
     ImpossibleTransition,
     Proposed,
+    Rewrite,
+    RewriteFinished,
+    RewriteRefused,
+    RewriteStarted,
     State,
     Task,
     TaskEnded,
     TaskState,
+    ToolFinished,
+    ToolStarted,
     fold,
     report_events,
-    show_path,
 )
+from headgate.engine.bring_in import bring_in
 from headgate.engine.tree import TaskTree
-from headgate.errors import ConfigError, ToolError
+from headgate.errors import ConfigError
 from headgate.guard import DEFAULT_SECRETS, redactor
 from headgate.log import Draft, Folder, Store
-from headgate.process import uninterrupted
 from headgate.run import Job, hashes_of
-from headgate.tree import (
-    DiskWorkspace,
-    FileChange,
-    ProposalConflicts,
-    ProposedChange,
-    Workspace,
-    decode_changes,
-    encode_changes,
-)
+from headgate.tree import Misfit, OverlayWorkspace, decode_changes
 
 REFUSED = Decision("propose", "conflict")
+
+
+def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
+    """Gives a dry run what it had written: every change that was made, or was about to be made."""
+    begun: dict[tuple[str, str], str] = {}
+    for event in events:
+        match event.body:
+            case ToolStarted(changes=changes) as body if changes and event.seq in contents:
+                begun[event.path, body.call] = contents[event.seq]
+            case ToolFinished() as body if kept := begun.pop((event.path, body.call), ""):
+                if body.ok:
+                    overlay.remember(decode_changes(kept))
+            case _:
+                pass
+    for kept in begun.values():
+        overlay.remember(decode_changes(kept))
 
 
 async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
@@ -74,102 +84,26 @@ async def discard_proposal(store: Store, folder: Folder, task_id: str, at: float
     return task
 
 
-async def apply_proposal(
-    job: Job, tree: TaskTree, past: Iterable[Event], contents: Mapping[int, str]
-) -> Decision | None:
-    """Writes the task's proposal; None when it is in the tree, otherwise how the attempt ended.
+async def apply_proposal(job: Job, tree: TaskTree) -> Decision | None:
+    """Writes the task's proposal; None when it is in the tree, otherwise how the attempt ended."""
 
-    What is to be written is in the log, with hashes, before the first file is touched: a crash in between is
-    made good by writing the rest.
-    """
-    workspace = job.place.context.workspace
-    if job.state[Proposed].step == "applying":
-        changes = begun_changes(past, contents)
-        todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
-    else:
-        trees = job.state[Proposed].trees
-        assert trees is not None
-        fitted = await asyncio.to_thread(tree.fit, workspace, *trees)
-        if isinstance(fitted, ProposalConflicts):
-            return await _refuse(job, fitted.problems)
-        changes = tuple(_with_mode(tree, change) for change in fitted.changes)
-        todo = list(changes)
-        baseline = await tree.begin()
-        event = ApplyStarted(baseline=baseline, changes=tuple(map(hashes_of, changes)))
-        job.log.record("", 0, event, encode_changes(changes))
+    async def record(body: Rewrite, content: str | None) -> None:
+        if isinstance(body, RewriteRefused):
+            body = body.model_copy(update={"conflicts": tuple(map(job.place.redact, body.conflicts))})
+        if isinstance(body, RewriteFinished):
+            await tree.settle(written=changes)
+        job.log.record("", 0, body, content)
         await job.log.commit()
-    try:
-        await uninterrupted(asyncio.to_thread(workspace.apply, todo))
-        tree.note_writes(changes)
-    except ToolError as error:
-        await asyncio.to_thread(undo_changes, workspace, tree, changes)
-        return await _refuse(job, (str(error),))
-    job.log.record("", 0, ApplyFinished(tree=(await tree.final_changes()).tree))
-    await job.log.commit()
-    return None
 
-
-def begun_changes(past: Iterable[Event], contents: Mapping[int, str]) -> tuple[FileChange, ...]:
-    """What was to be written when the proposal was last begun to be applied."""
-    started = [event for event in past if isinstance(event.body, ApplyStarted)][-1]
-    return decode_changes(contents[started.seq])
-
-
-def is_written(tree: TaskTree, change: FileChange) -> bool:
-    """Whether a change is in the tree, with the mode that belongs to it."""
-    right = change.after is None or change.mode in (None, tree.mode_of(show_path(change.path)))
-    return right and _has_content(tree, change)
-
-
-def undo_changes(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
-    """Undoes the changes that are in the tree, when the others cannot or must not be written."""
-    written = [change for change in changes if _has_content(tree, change)]
-    workspace.apply(
-        [
-            FileChange(
-                change.path,
-                change.after,
-                change.before,
-                change.before_mode
-                if isinstance(change, ProposedChange) and change.before is not None
-                else None,
-            )
-            for change in written
-        ]
-    )
-
-
-def abandon_apply(task: Task, folder: Folder, store: Store, tree: TaskTree) -> bool:
-    """Undoes a proposal of which only a part is in the tree, when the rest will not be written.
-
-    True if nothing of it is there any more. Blocks.
-    """
-    changes = begun_changes(store.events(task.id), store.contents(task.id))
-    if all(is_written(tree, change) for change in changes):
-        return False
-    try:
-        undo_changes(DiskWorkspace(folder.tree), tree, changes)
-    except ToolError:
-        return False  # somebody has changed a file since: it stays as it is, and the report names it
-    return True
-
-
-def _with_mode(tree: TaskTree, change: FileChange) -> ProposedChange:
-    """The change with the mode that its file has now, which taking it back has to bring back."""
-    mode = None if change.before is None else tree.mode_of(show_path(change.path))
-    return ProposedChange(change.path, change.before, change.after, change.mode, mode)
-
-
-def _has_content(tree: TaskTree, change: FileChange) -> bool:
-    return tree.hash_of(show_path(change.path)) == change.after_hash
-
-
-def _rest_of(change: FileChange) -> FileChange:
-    """What may be left of a change whose content is there: the mode."""
-    return FileChange(change.path, change.after, change.after, change.mode)
-
-
-async def _refuse(job: Job, conflicts: tuple[str, ...]) -> Decision:
-    job.log.record("", 0, ApplyRefused(conflicts=tuple(map(job.place.redact, conflicts))))
-    await job.log.commit()
-    return REFUSED
+    workspace, trees = job.place.context.workspace, job.state[Proposed].trees
+    assert trees is not None
+    fitted = await asyncio.to_thread(tree.fit, workspace, *trees)
+    if isinstance(fitted, Misfit):
+        await record(RewriteRefused(purpose="apply", conflicts=fitted.problems), None)
+        return REFUSED
+    changes = fitted
+    baseline = await tree.begin()
+    after = await asyncio.to_thread(tree.tree_with, changes)
+    hashes = tuple(map(hashes_of, changes))
+    started = RewriteStarted(purpose="apply", baseline=baseline, after=after, changes=hashes)
+    return REFUSED if await bring_in(workspace, started, changes, record) else None

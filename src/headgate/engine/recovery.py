@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from headgate.config import Config
 from headgate.core import (
     OWN_FOLDER,
-    ApplyStarted,
     Calls,
     ConfigRestored,
     FileHashes,
@@ -182,11 +181,7 @@ class InterruptedTask:
 
     def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
         """What may have been half written when the process died."""
-        begun = [call.changes for call in self.state[Calls].open.values()]
-        if self.state[Proposed].step == "applying":
-            past = self.store.events(self.task.id)
-            begun.append([event.body.changes for event in past if isinstance(event.body, ApplyStarted)][-1])
-        return begun
+        return [call.changes for call in self.state[Calls].open.values()]
 
 
 def release_protected(protection: Protected) -> tuple[Restored, ...]:

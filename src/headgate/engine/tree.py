@@ -23,16 +23,16 @@ from headgate.log import Folder, TaskRow
 from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.tree import (
     LARGE,
-    AdaptedProposal,
     ConfinedTree,
     FileChange,
     GitFailed,
+    Misfit,
     OverlayWorkspace,
-    ProposalConflicts,
+    ProposedChange,
     Snapshots,
     Workspace,
-    adapt_proposal,
     ancestors,
+    fit,
     hash_at,
     mode_at,
     patch_between,
@@ -114,38 +114,31 @@ class TaskTree:
         self._by_verification = set(map(parse_path, left_behind))
         self._edits.resume(self._others())
 
-    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
+    async def notice(
+        self, mark: str = "", *, writing: Sequence[FileChange] | None = None
+    ) -> EditsNoticed | None:
         """See `Tree`."""
-        return await asyncio.to_thread(self._notice, mark) if self._is_watched else None
+        return await asyncio.to_thread(self._notice, mark, writing) if self._is_watched else None
 
-    def _notice(self, mark: str) -> EditsNoticed | None:
+    def _notice(self, mark: str, writing: Sequence[FileChange] | None) -> EditsNoticed | None:
         with suppress(HeadgateError, OSError):  # a check that needs the tree says what is wrong with it
+            if writing is not None:
+                return self._edits.before_writing(writing)
             return self._edits.notice(mark or self._snapshots.take())
         return None
 
-    async def settle(self, mark: str = "") -> str:
+    async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
         """See `Tree`."""
-        return await asyncio.to_thread(self._settle, mark) if self._is_watched else ""
+        return await asyncio.to_thread(self._settle, mark, written) if self._is_watched else ""
 
-    def _settle(self, mark: str) -> str:
+    def _settle(self, mark: str, written: Sequence[FileChange] | None) -> str:
+        if written is not None:
+            self._edits.note_writes(written)
+            return ""
         with suppress(HeadgateError, OSError):
             return self._edits.settle(mark or self._snapshots.take())
         self._edits.lose()
         return ""
-
-    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
-        """What others have changed of the files that a tool is about to write; None if nothing."""
-        return await asyncio.to_thread(self._notice_before, changes) if self._is_watched else None
-
-    def _notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
-        with suppress(HeadgateError, OSError):
-            return self._edits.before_writing(changes)
-        return None
-
-    def note_writes(self, changes: Sequence[FileChange]) -> None:
-        """A tool has written this."""
-        if self._is_watched:
-            self._edits.note_writes(changes)
 
     @property
     def _is_watched(self) -> bool:
@@ -196,6 +189,7 @@ class TaskTree:
         files = tuple(name for name in everything if parse_path(name) not in own.foreign)
         shown = set(self._snapshots.changed_files(self._baseline, tree))
         later = self._snapshots.changed_files(applied, tree) if applied else ()
+        unknown = self._by_verification | self._snapshots.marked
         return Changes(
             files,
             tree,
@@ -203,7 +197,7 @@ class TaskTree:
             not_in_diff=tuple(name for name in files if parse_path(name) not in shown),
             whole=whole if whole != tree else "",
             shared=tuple(name for name in files if parse_path(name) in own.shared),
-            after_review=tuple(show_path(path) for path in later if path not in self._by_verification),
+            after_review=tuple(show_path(path) for path in later if path not in unknown),
         )
 
     def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
@@ -241,9 +235,13 @@ class TaskTree:
         before, after = record_proposal(self._snapshots, self._baseline, changes)
         return Proposal(before, after, tuple(show_path(change.path) for change in changes))
 
-    def fit(self, workspace: Workspace, before: str, after: str) -> AdaptedProposal | ProposalConflicts:
+    def fit(self, workspace: Workspace, before: str, after: str) -> tuple[ProposedChange, ...] | Misfit:
         """What a proposal makes of the tree as it is now; nothing is written."""
-        return adapt_proposal(workspace, patch_between(self._snapshots, before, after))
+        return fit(workspace, self._snapshots, self._snapshots.differences(before, after))
+
+    def tree_with(self, changes: Sequence[ProposedChange]) -> str:
+        """The tree of the task's start with these changes."""
+        return record_proposal(self._snapshots, self._baseline, changes)[1]
 
     async def mark(self) -> str:
         """Remembers the tree as it is now."""
@@ -286,12 +284,12 @@ class TaskTree:
         diff = self._snapshots.diff(before, after)
         return TaskDiff(diff, versions, frozenset(known), frozenset(self._by_verification))
 
-    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
+    async def diff_to_start(self) -> tuple[FileChange, ...] | None:
         """See `Tree`. There is no way through links and repositories within the repository."""
-        return await asyncio.to_thread(self._diff_back_to, mark or self._baseline)
+        return await asyncio.to_thread(self._diff_to_start)
 
-    def _diff_back_to(self, mark: str) -> tuple[FileChange, ...] | None:
-        found = self._snapshots.differences(self._snapshots.take(), mark)
+    def _diff_to_start(self) -> tuple[FileChange, ...] | None:
+        found = self._snapshots.differences(self._snapshots.take(), self._baseline)
         contents = self._snapshots.contents(one.after[1] for one in found if one.after and one.is_plain)
         if not all(one.is_plain and (not one.after or one.after[1] in contents) for one in found):
             return None

@@ -8,8 +8,8 @@ from headgate.core import (
     FINAL_STATES,
     OthersEdits,
     Rewrites,
+    RewriteStarted,
     State,
-    UndoStarted,
     VerifyRuns,
     Workplace,
     build_report,
@@ -17,23 +17,20 @@ from headgate.core import (
     show_path,
 )
 from headgate.engine.authors import own_spans
-from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
+from headgate.engine.bring_in import (
+    Clock,
+    Overlap,
+    bring_in,
+    later_tasks,
+    own_workspace,
+    store_record,
+    working_alone,
+)
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
 from headgate.log import Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.tree import (
-    AdaptedProposal,
-    Difference,
-    FileChange,
-    OverlayWorkspace,
-    ProposalConflicts,
-    ProposedChange,
-    Snapshots,
-    adapt_proposal,
-    ancestors,
-    strict_patch,
-)
+from headgate.tree import Difference, FileChange, Misfit, ProposedChange, Snapshots, ancestors, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class Undone:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     changes: tuple[FileChange, ...]
-    started: UndoStarted
+    started: RewriteStarted
 
 
 def find_undoable(store: Store) -> TaskRow | None:
@@ -102,7 +99,8 @@ async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> U
             plan = await asyncio.to_thread(_unless_still_undone, folder, row.task.id, state, plan)
         if isinstance(plan, Overlap):
             return replace(plan, later=later_tasks(store, row, plan.problems))
-        if reason := await rewrite(folder, store, row.task.id, plan.started, plan.changes, now):
+        record = store_record(store, row.task.id, now)
+        if reason := await bring_in(own_workspace(folder), plan.started, plan.changes, record):
             return Overlap(row.task.id, (reason,))
         files = tuple(change.path for change in plan.started.changes)
         both = state.ended.shared if state.ended else ()
@@ -112,30 +110,27 @@ async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> U
 
 def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
     """What to write so that the task's changes are gone: the way back, from its last change to its first."""
-    overlay = OverlayWorkspace(own_workspace(folder))
     hidden = hides_secrets(state.config.get("secret_files", ()))
-    own: dict[str, None] = {}
     uncertain = {path for one in state[OthersEdits].noticed for path in one.uncertain}
-    left: dict[str, None] = dict.fromkeys(state.ended.not_in_diff if state.ended else ())
     with Snapshots.apart(folder.repo, hidden) as snapshots:
-        for before, after in reversed(spans_of(state)):
-            found = list(own_differences(snapshots, state, after, before))
-            plain = [one for one in found if one.is_plain]
-            own.update((show_path(one.path), None) for one in plain)
-            left.update((show_path(one.path), None) for one in found if not one.is_plain)
-            if lost := sorted(uncertain & {show_path(one.path) for one in plain}):
-                told = "was changed by somebody else while the task was interrupted"
-                return Overlap(task, tuple(f"{path}: {told}" for path in lost))
-            fitted = adapt_proposal(overlay, strict_patch(snapshots, plain))
-            if isinstance(fitted, ProposalConflicts):
-                return Overlap(task, fitted.problems)
-            overlay.apply(fitted.changes)
-        folders = tuple(map(show_path, _new_folders(snapshots, state, overlay.changes())))
+        found = [
+            one
+            for before, after in reversed(spans_of(state))
+            for one in own_differences(snapshots, state, after, before)
+        ]
+        own = dict.fromkeys(show_path(one.path) for one in found if one.is_plain)
+        not_in_diff = state.ended.not_in_diff if state.ended else ()
+        left = dict.fromkeys((*not_in_diff, *(show_path(one.path) for one in found if not one.is_plain)))
+        if lost := sorted(uncertain & own.keys()):
+            told = "was changed by somebody else while the task was interrupted"
+            return Overlap(task, tuple(f"{path}: {told}" for path in lost))
+        changes = fit(own_workspace(folder), snapshots, [one for one in found if one.is_plain])
+        if isinstance(changes, Misfit):
+            return Overlap(task, changes.problems)
+        folders = tuple(map(show_path, _new_folders(snapshots, state, changes)))
         kept = tuple(path for path in _changed_meanwhile(snapshots, state) if path not in {*own, *left})
-    changes = tuple(overlay.changes())
-    started = UndoStarted(
-        changes=tuple(map(hashes_of, changes)), folders=folders, kept=kept, left=tuple(left)
-    )
+    hashes = tuple(map(hashes_of, changes))
+    started = RewriteStarted(purpose="undo", changes=hashes, folders=folders, kept=kept, left=tuple(left))
     return _Plan(changes, started)
 
 
@@ -176,9 +171,9 @@ def _unless_still_undone(folder: Folder, task: str, state: State, plan: _Plan | 
     before, after = spans_of(state)[0] if state[Rewrites].merge else (state.baseline, state.end_tree)
     with Snapshots.apart(folder.repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
         found = [one for one in own_differences(snapshots, state, before, after) if one.is_plain]
-        again = adapt_proposal(own_workspace(folder), strict_patch(snapshots, found))
+        again = fit(own_workspace(folder), snapshots, found)
     own = {show_path(one.path) for one in found}
-    if isinstance(again, AdaptedProposal) and {show_path(one.path) for one in again.changes} == own:
+    if not isinstance(again, Misfit) and {show_path(one.path) for one in again} == own:
         raise ConfigError(
             f"Task {task} is undone already: headgate diff {task} | git apply restores its changes."
         )

@@ -65,7 +65,7 @@ class NoTree:
     async def own_diff(self) -> TaskDiff:
         return TaskDiff("")
 
-    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
+    async def diff_to_start(self) -> tuple[FileChange, ...] | None:
         return None
 
     def hash_of(self, path: str) -> str | None:
@@ -77,17 +77,13 @@ class NoTree:
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
+    async def notice(
+        self, mark: str = "", *, writing: Sequence[FileChange] | None = None
+    ) -> EditsNoticed | None:
         return None
 
-    async def settle(self, mark: str = "") -> str:
+    async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
         return ""
-
-    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
-        return None
-
-    def note_writes(self, changes: Sequence[FileChange]) -> None:
-        return None
 
 
 class FolderTree(NoTree):

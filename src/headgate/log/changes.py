@@ -20,14 +20,12 @@ from headgate.core import (
     Body,
     Event,
     ImpossibleTransition,
-    MergeFinished,
-    MergeRefused,
     PersonSpoke,
     ReplyReceived,
+    RewriteFinished,
+    RewriteRefused,
     Standing,
     TaskState,
-    UndoFinished,
-    UndoRefused,
     check_transition,
 )
 from headgate.errors import ConfigError, StoreError
@@ -148,7 +146,7 @@ def number_of(task_id: str) -> int:
     return int(task_id.removeprefix("t"))
 
 
-_REWRITTEN = (UndoFinished, UndoRefused, MergeFinished, MergeRefused)
+_REWRITTEN = (RewriteFinished, RewriteRefused)
 """With these, what was to be written is no longer needed."""
 
 
@@ -263,7 +261,7 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         move(db, number_of(write.task), write.state)
     events = []
     for entry, body in write.entries:
-        row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind, body)
+        row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind_in_log, body)
         seq = db.execute(
             "INSERT INTO events (task, path, turn, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)", row
         ).lastrowid

@@ -11,7 +11,15 @@ from typing import Any, get_args
 import orjson
 from pydantic import ValidationError
 
-from headgate.core import Event, Task, TaskState, read_body
+from headgate.core import (
+    Event,
+    RewriteFinished,
+    RewriteRefused,
+    RewriteStarted,
+    Task,
+    TaskState,
+    read_body,
+)
 from headgate.errors import StoreError
 from headgate.regular_files import check_own
 
@@ -31,10 +39,8 @@ _DAMAGE_WORDS = (
 )
 
 
-IS_REWRITE = (
-    "kind IN ('undo_started', 'undo_finished', 'undo_refused',"
-    " 'merge_started', 'merge_finished', 'merge_refused')"
-)
+_REWRITES = (RewriteStarted, RewriteFinished, RewriteRefused)
+IS_REWRITE = f"kind IN {tuple(kind for body in _REWRITES for kind in body.kinds_in_log())}"
 """For queries: in these words, SQLite knows that the index of such events has them all."""
 
 
@@ -118,6 +124,12 @@ def _rewrites(db: sqlite3.Connection) -> None:
     db.execute(f"CREATE INDEX rewrite_events ON events (seq, task, kind) WHERE {IS_REWRITE}")
 
 
+def _applied(db: sqlite3.Connection) -> None:
+    """Proposals that are applied are among the rewrites."""
+    db.execute("DROP INDEX rewrite_events")
+    _rewrites(db)
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_schema,
     _queue_and_control,
@@ -126,6 +138,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _memories,
     _said,
     _rewrites,
+    _applied,
 ]
 """Append only: the number of functions applied is the file's schema version."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate.core import ApplyRefused, TaskEnded, holds_up
+from headgate.core import RewriteRefused, TaskEnded, holds_up
 from headgate.log.store import Store
 
 STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
@@ -50,7 +50,7 @@ def find_pause(store: Store) -> Pause | None:
     match rest.body:
         case TaskEnded(state="INFRA_ERROR", reason=reason, summary=summary):
             why, ended = summary.partition("\n")[0].rpartition("not the work: ")[2], True
-        case ApplyRefused(reason=reason, detail=why):
+        case RewriteRefused(reason=reason, detail=why):
             ended = False
         case _:
             return None

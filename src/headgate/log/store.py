@@ -258,12 +258,16 @@ class Store:
             return decode_event(row) if row else None
 
     def open_rewrite(self) -> str:
-        """The id of the task whose undo or merge was begun and not ended; empty if there is none."""
+        """The id of the task for which writing a diff was begun and not ended; empty if there is none."""
         with store_errors(self.path):
             row = self._db.execute(
                 f"SELECT task, kind FROM events WHERE {IS_REWRITE} ORDER BY seq DESC LIMIT 1"
             ).fetchone()
-        return str(row[0]) if row and row[1].endswith("_started") else ""
+        if row is None or not row[1].endswith("_started"):
+            return ""
+        # Earlier versions did not say of every proposal how it came out.
+        is_over = row[1] == "apply_started" and getattr(self.task(row[0]), "state", "") != "RUNNING"
+        return "" if is_over else str(row[0])
 
     def latest(self) -> TaskRow | None:
         return next(iter(self._tasks("ORDER BY n DESC LIMIT 1")), None)

@@ -1,6 +1,6 @@
 """The loop: flow, group, stage, turn. A room above registers more kinds of stages."""
 
-from headgate.run.attempts import restore, restore_overlay
+from headgate.run.attempts import restore
 from headgate.run.first_messages import context_document
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed

@@ -16,8 +16,6 @@ from headgate.core import (
     Stage,
     StageEnded,
     StageStarted,
-    ToolFinished,
-    ToolStarted,
     join_path,
     retry_seconds,
     say_reason,
@@ -25,7 +23,6 @@ from headgate.core import (
 from headgate.run.first_messages import stage_message
 from headgate.run.job import Job
 from headgate.run.stage import Conversation, Entrance, Interrupted, StageEnd, StageRun, explain_failure
-from headgate.tree import OverlayWorkspace, decode_changes
 
 _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 
@@ -159,19 +156,3 @@ def _left_after(left: Interrupted, body: Body, content: str) -> Interrupted:
             return replace(left, cut_off=finish == "length")
         case _:
             return left
-
-
-def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
-    """Gives a dry run what it had written: every change that was made, or was about to be made."""
-    begun: dict[tuple[str, str], str] = {}
-    for event in events:
-        match event.body:
-            case ToolStarted(changes=changes) as body if changes and event.seq in contents:
-                begun[event.path, body.call] = contents[event.seq]
-            case ToolFinished() as body if kept := begun.pop((event.path, body.call), ""):
-                if body.ok:
-                    overlay.remember(decode_changes(kept))
-            case _:
-                pass
-    for kept in begun.values():
-        overlay.remember(decode_changes(kept))

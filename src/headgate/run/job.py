@@ -88,11 +88,8 @@ class Tree(Protocol):
         """What the task has changed since its start; in a dry run, what it would change."""
         ...
 
-    async def diff_back_to(self, mark: str = "") -> tuple[FileChange, ...] | None:
-        """The changes that lead from the tree as it is to a mark, by default the task's start.
-
-        None if there is no way back.
-        """
+    async def diff_to_start(self) -> tuple[FileChange, ...] | None:
+        """The changes that lead from the tree as it is to the task's start; None if there is no way back."""
         ...
 
     def hash_of(self, path: str) -> str | None:
@@ -107,26 +104,20 @@ class Tree(Protocol):
         """New files between two marks, which are not the task's doing but a verification run's."""
         ...
 
-    async def notice_edits(self, mark: str = "") -> EditsNoticed | None:
+    async def notice(
+        self, mark: str = "", *, writing: Sequence[FileChange] | None = None
+    ) -> EditsNoticed | None:
         """What others have changed since the task last wrote or ran something; None if nothing.
 
-        `mark` is the tree as it is, if it was just looked at.
+        `mark` is the tree as it is, if it was just looked at. Before a tool writes, only its files are.
         """
         ...
 
-    async def settle(self, mark: str = "") -> str:
-        """A command, or a check, has ended: what changed since `notice_edits` is its doing.
+    async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
+        """A command or a check has ended: what changed since `notice` is its doing. Or a tool has written.
 
-        Returns the tree as it is, if it could be looked at.
+        Returns the tree that a command or a check left, if it could be looked at.
         """
-        ...
-
-    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
-        """What others have changed of the files that a tool is about to write; None if nothing."""
-        ...
-
-    def note_writes(self, changes: Sequence[FileChange]) -> None:
-        """A tool has written this."""
         ...
 
 

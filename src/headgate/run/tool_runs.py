@@ -16,6 +16,7 @@ from headgate.core import (
 )
 from headgate.errors import ToolFailed
 from headgate.process import uninterrupted
+from headgate.run.job import Place
 from headgate.run.ports import CallPorts
 from headgate.run.stage import StageRun
 from headgate.tools import Args, Outcome, Tool
@@ -35,7 +36,7 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
         call_tool = _read_in_time if category == "read" else CallPorts.call
         outcome, tree = await call_tool(ports, tool, args), ""
     else:
-        _note_edits(run, await run.job.place.tree.notice_edits())
+        _note_edits(run, await run.job.place.tree.notice())
         ports.start()
         await run.job.log.commit()
         outcome, tree = await _run_command(run, ports, tool, args)
@@ -86,16 +87,20 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
     """Records what is about to be written, durably, and writes it. ToolError if that is refused."""
     hashes = tuple(map(hashes_of, changes))
     if changes:
-        _note_edits(run, await run.job.place.tree.notice_before(changes))
+        _note_edits(run, await run.job.place.tree.notice(writing=changes))
     kept = encode_changes(changes) if changes and run.job.place.proposing else None
     run.record(started.model_copy(update={"changes": hashes}), kept)
     if changes:
         await run.job.log.commit()
-        # A write that has begun is finished, so that a cancelled task's report is true.
-        await uninterrupted(asyncio.to_thread(run.job.place.context.workspace.apply, changes))
-        run.job.place.tree.note_writes(changes)
+        await uninterrupted(_write(run.job.place, changes))
     if any(one.before != one.after for one in hashes):
         run.job.forget_tests()
+
+
+async def _write(place: Place, changes: Sequence[FileChange]) -> None:
+    """A write that has begun is finished, so that a cancelled task's report is true."""
+    await asyncio.to_thread(place.context.workspace.apply, changes)
+    await place.tree.settle(written=changes)
 
 
 def hashes_of(change: FileChange) -> FileHashes:

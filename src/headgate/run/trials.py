@@ -284,7 +284,7 @@ async def verify_start(
     """
     assert job.place.verifier is not None
     job.people.pulse("start")
-    changes = await job.place.tree.diff_back_to()
+    changes = await job.place.tree.diff_to_start()
     if changes is None:
         return _unknown(steps, "a link or a submodule has changed")
     seen: list[StepRun] = []

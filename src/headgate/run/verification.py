@@ -136,7 +136,7 @@ class Trees(Observer):
     async def before(self, run: StepsRun) -> None:
         tree = run.job.place.tree
         run.tree = await tree.mark()
-        if edits := await tree.notice_edits(run.tree):
+        if edits := await tree.notice(run.tree):
             run.record(edits)
             await run.job.log.commit()
         run.own, run.red = await tree.own_mark(run.tree), RedBefore(run.job, run.tree)

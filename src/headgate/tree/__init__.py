@@ -2,6 +2,7 @@
 
 from headgate.tree.copies import CopyImpossible, remove_copies, tree_copy
 from headgate.tree.disk import DiskWorkspace
+from headgate.tree.fitting import Misfit, fit, merge_lines
 from headgate.tree.git_repository import (
     GitFailed,
     common_folder,
@@ -15,19 +16,11 @@ from headgate.tree.git_repository import (
 )
 from headgate.tree.globs import Rules, expand_braces, fold_case
 from headgate.tree.ignore import IgnoredPaths, internal_name, walk_files
-from headgate.tree.line_merge import merge_lines
 from headgate.tree.mentioned import MentionedPaths
 from headgate.tree.objects import NESTED, Entry, object_name
 from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.tree.paths import ConfinedTree, is_too_deep, leads_out
-from headgate.tree.proposal import (
-    AdaptedProposal,
-    ProposalConflicts,
-    adapt_proposal,
-    patch_between,
-    record_proposal,
-    strict_patch,
-)
+from headgate.tree.proposal import patch_between, record_proposal
 from headgate.tree.revert import Reverter
 from headgate.tree.snapshots import Difference, Snapshot, Snapshots
 from headgate.tree.tree_walk import LARGE, commit_of

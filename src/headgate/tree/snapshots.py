@@ -292,10 +292,6 @@ class Snapshots:
                 del self._compared[next(iter(self._compared))]
         return self._compared[asked]
 
-    def patch(self, found: Sequence[Difference], *flags: str) -> bytes:
-        """What `git diff-tree` prints of these differences alone."""
-        return self._compare(found, flags)
-
     def _compare(self, found: Sequence[Difference], flags: Sequence[str]) -> bytes:
         if not found:
             return b""

@@ -1,30 +1,27 @@
-"""Changing the user's own tree for an ended task: its changes are taken back, or come in from its worktree.
+"""Writing a diff into the user's own tree: a proposal is applied, a worktree is merged, a task is undone.
 
-What is about to be written is in the log, with hashes, before the first file is touched. If the process dies
-in between, the next one that works in the repository writes the rest, or takes back what was written.
+All of it is written or nothing; see `fit` for files that somebody else has changed as well. What is about to
+be written is in the log, with hashes, before the first file is touched. If the process dies in between, the
+next one that works in the repository writes the rest, or takes back what was written.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from headgate.core import (
     FINAL_STATES,
-    MergeFinished,
-    MergeRefused,
-    MergeStarted,
+    Rewrite,
+    RewriteFinished,
+    RewriteRefused,
     Rewrites,
-    UndoFinished,
-    UndoRefused,
-    UndoStarted,
+    RewriteStarted,
     Workplace,
     show_path,
 )
-from headgate.engine.proposals import undo_changes
-from headgate.engine.tree import TaskTree
-from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.errors import ConfigError, StoreError, ToolError, describe_system
 from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.process import uninterrupted
 from headgate.tree import (
@@ -32,19 +29,23 @@ from headgate.tree import (
     ConfinedTree,
     DiskWorkspace,
     FileChange,
-    Snapshots,
+    ProposedChange,
+    Workspace,
     decode_changes,
     encode_changes,
+    hash_at,
     open_parent,
     settle_writes,
 )
 
 Clock = Callable[[], float]
+Record = Callable[[Rewrite, str | None], Awaitable[None]]
+"""Puts an event into the log, durably, with its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Why nothing was changed: a line for each file or hunk that does not fit the tree as it is."""
+    """Why nothing was changed: a line for each file that does not fit the tree as it is."""
 
     task: str
     problems: tuple[str, ...]
@@ -99,31 +100,35 @@ async def working_alone(folder: Folder, store: Store, task_id: str, now: Clock) 
         lock.release()
 
 
-async def rewrite(
-    folder: Folder,
-    store: Store,
-    task_id: str,
-    started: UndoStarted | MergeStarted,
-    changes: Sequence[FileChange],
-    now: Clock,
+def own_workspace(folder: Folder) -> DiskWorkspace:
+    """The user's own tree, for what the user asks for: nothing is out of bounds but git's and our files."""
+    return DiskWorkspace(folder.repo, max_bytes=LARGE)
+
+
+async def bring_in(
+    workspace: Workspace, started: RewriteStarted, changes: Sequence[FileChange], record: Record
 ) -> str:
-    """Writes the changes, all or none, with what the log has to know; returns why not, if not."""
-    await store.append(task_id, [Draft("", 0, now(), started, encode_changes(changes))])
-    reason = ""
-    try:
-        await uninterrupted(asyncio.to_thread(_write, folder, changes, started.folders))
-    except ToolError as error:
-        reason = str(error)
-    await store.append(task_id, [Draft("", 0, now(), _end_of(started, reason))])
-    return reason
+    """Writes the changes, all or none, with what the log has to know; returns why not, if not.
+
+    What has begun is ended: a cancellation takes effect only then.
+    """
+
+    async def work() -> str:
+        await record(started, encode_changes(changes))
+        reason = await asyncio.to_thread(_write, workspace, changes, started.folders)
+        await record(_end_of(started, reason), None)
+        return reason
+
+    return await uninterrupted(work())
 
 
-def _end_of(
-    started: UndoStarted | MergeStarted, reason: str
-) -> UndoFinished | UndoRefused | MergeFinished | MergeRefused:
-    if isinstance(started, UndoStarted):
-        return UndoRefused(reason=reason) if reason else UndoFinished()
-    return MergeRefused(reason=reason) if reason else MergeFinished()
+def store_record(store: Store, task_id: str, now: Clock) -> Record:
+    """Records for a task that nobody carries out."""
+
+    async def record(body: Rewrite, content: str | None) -> None:
+        await store.append(task_id, [Draft("", 0, now(), body, content)])
+
+    return record
 
 
 async def settle_rewrite(folder: Folder, store: Store, now: Clock) -> None:
@@ -131,14 +136,37 @@ async def settle_rewrite(folder: Folder, store: Store, now: Clock) -> None:
     task = store.open_rewrite()
     if not task:
         return
-    begun = [event for event in store.events(task) if isinstance(event.body, UndoStarted | MergeStarted)][-1]
-    assert isinstance(begun.body, UndoStarted | MergeStarted)
+    begun = [event for event in store.events(task) if isinstance(event.body, RewriteStarted)][-1]
+    assert isinstance(begun.body, RewriteStarted)
     kept = store.contents(task, begun.seq, begun.seq).get(begun.seq)
     reason = await uninterrupted(asyncio.to_thread(_settle, folder, begun.body, kept))
-    await store.append(task, [Draft("", 0, now(), _end_of(begun.body, reason))])
+    await store_record(store, task, now)(_end_of(begun.body, reason), None)
 
 
-def _settle(folder: Folder, begun: UndoStarted | MergeStarted, kept: str | None) -> str:
+def _end_of(started: RewriteStarted, reason: str) -> Rewrite:
+    if not reason:
+        return RewriteFinished(purpose=started.purpose, tree=started.after if started.baseline else "")
+    if started.purpose == "apply":
+        return RewriteRefused(purpose="apply", conflicts=(reason,))
+    return RewriteRefused(purpose=started.purpose, reason=reason)
+
+
+def _write(workspace: Workspace, changes: Sequence[FileChange], folders: Iterable[str]) -> str:
+    """Writes all of it, and removes folders that are left empty; returns why nothing was written."""
+    try:
+        workspace.apply(changes)
+    except ToolError as error:
+        return str(error)
+    except OSError as error:
+        return describe_system(error)
+    tree = ConfinedTree(workspace.root)
+    for path in sorted(folders, key=len, reverse=True):
+        with suppress(OSError), open_parent(tree, path) as (directory, name):
+            os.rmdir(name, dir_fd=directory)  # not empty: something of somebody else's is in it
+    return ""
+
+
+def _settle(folder: Folder, begun: RewriteStarted, kept: str | None) -> str:
     """Writes what is left; returns why it was taken back instead, if it was."""
     settle_writes(folder.repo, [begun.changes])
     try:
@@ -147,30 +175,20 @@ def _settle(folder: Folder, begun: UndoStarted | MergeStarted, kept: str | None)
         changes = decode_changes(kept)
     except StoreError as error:
         return str(error)
-    tree = TaskTree(Snapshots(folder.repo), dict)
-    todo = [change for change in changes if tree.hash_of(show_path(change.path)) != change.after_hash]
-    done = [change for change in changes if change not in todo]
-    rest = [FileChange(change.path, change.after, change.after, change.mode) for change in done]
-    try:
-        _write(folder, [*todo, *rest], begun.folders)
-    except ToolError as error:
+    workspace, tree = own_workspace(folder), ConfinedTree(folder.repo)
+    done = [change for change in changes if hash_at(tree, show_path(change.path)) == change.after_hash]
+    todo = [change for change in changes if change not in done]
+    modes = [FileChange(change.path, change.after, change.after, change.mode) for change in done]
+    if reason := _write(workspace, [*todo, *modes], begun.folders):
         with suppress(ToolError):  # somebody changed those files as well: they stay as they are
-            undo_changes(own_workspace(folder), tree, done)
-        return str(error)
-    return ""
+            workspace.apply(list(map(taken_back, done)))
+    return reason
 
 
-def own_workspace(folder: Folder) -> DiskWorkspace:
-    """The user's own tree, for what the user asks for: nothing is out of bounds but git's and our files."""
-    return DiskWorkspace(folder.repo, max_bytes=LARGE)
-
-
-def _write(folder: Folder, changes: Sequence[FileChange], folders: Iterable[str]) -> None:
-    own_workspace(folder).apply(changes)
-    tree = ConfinedTree(folder.repo)
-    for path in sorted(folders, key=len, reverse=True):
-        with suppress(OSError), open_parent(tree, path) as (directory, name):
-            os.rmdir(name, dir_fd=directory)  # not empty: something of somebody else's is in it
+def taken_back(change: FileChange) -> FileChange:
+    """What undoes a change."""
+    mode = change.before_mode if isinstance(change, ProposedChange) and change.before is not None else None
+    return FileChange(change.path, change.after, change.before, mode)
 
 
 def later_tasks(store: Store, row: TaskRow, problems: Iterable[str]) -> tuple[str, ...]:
