@@ -125,9 +125,11 @@ def check_sandbox(config: Config, environ: Mapping[str, str]) -> DoctorFinding:
     except HeadgateError as error:
         return environment_fault("sandbox", str(error))
     if isinstance(found, NoSandbox):
-        return DoctorFinding("sandbox", "warn", f"commands run without one: {found.reason}", found.advice)
+        return DoctorFinding(
+            "sandbox", "warn", f"open: commands run without one: {found.reason}", found.advice
+        )
     commands, steps = ("on" if on else "off" for on in (config.commands.network, config.verification.network))
-    detail = f"bubblewrap; network {commands} for the model's commands, {steps} for verification steps"
+    detail = f"sandboxed: bubblewrap; network {commands} for the model's commands, {steps} for steps"
     if found.call_filter is None:
         machine = os.uname().machine
         return DoctorFinding("sandbox", "ok", f"{detail}; system calls are not filtered on {machine}")

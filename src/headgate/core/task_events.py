@@ -18,6 +18,11 @@ BUBBLEWRAP = "bubblewrap"
 """The sandbox that commands run in where it works."""
 
 
+def describe_trust(sandbox: str) -> str:
+    """The level of trust of a task, by what `TaskStarted.sandbox` says."""
+    return "sandboxed" if sandbox == BUBBLEWRAP else f"open: no sandbox for commands: {sandbox}"
+
+
 @dataclass
 class Workplace(Slice, order=10):
     """Where a task works, and within which bounds."""
@@ -131,8 +136,8 @@ class TaskStarted(Body):
         package = f", package {package_of(self.config)}" if package_of(self.config) else ""
         apart = f", worktree .headgate/worktrees/{now.task}" if self.worktree else ""
         how = f"{self.flow.name} flow, {self._say_models()}{package}{apart}"
-        bare = "" if self.sandbox in ("", BUBBLEWRAP) else f"; no sandbox for commands: {self.sandbox}"
-        return Line(f"Task {now.task} started: {how}{again}{bounds}{loose}{bare}")
+        trust = f"; {describe_trust(self.sandbox)}" if self.sandbox else ""
+        return Line(f"Task {now.task} started: {how}{again}{bounds}{loose}{trust}")
 
     def _say_models(self) -> str:
         """The default model, and every model that is on another machine, with its server's address."""

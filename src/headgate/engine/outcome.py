@@ -198,7 +198,7 @@ class OutcomeRecorder:
         return changes
 
     async def _release(self) -> list[str]:
-        """Deletes the copies of protected files; returns lines about files that could not be restored."""
+        """Restores protected files for the last time; returns lines about those where that failed."""
         place = self.folder.protected(self.task.id)
         known = self.protected
         try:
@@ -217,7 +217,7 @@ class OutcomeRecorder:
         listed = ", ".join(lost[:MOST_LOST]) + more
         return [
             f"Protected files were changed and could not be restored: {listed}.",
-            f"Restore them by hand, with git or from {place}: all copies stay there.",
+            f"Restore them by hand, with git. What was replaced is in {place}.",
         ]
 
     async def _settle(

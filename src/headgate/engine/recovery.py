@@ -1,7 +1,7 @@
 """Restoring what a command deleted, or what a process that died left half done.
 
 It needs neither the configuration nor a model: what counts is pinned in the task's log. What the task is
-measured by (its lock, its baseline, copies of protected files) is in git's own folder.
+measured by (its lock, its baseline, what a command began with) is in git's own folder.
 """
 
 import os

@@ -17,7 +17,7 @@ class Boundaries:
     """Denies writing to paths that match a pattern as in .gitignore; a directory covers all that is below it.
 
     Letter case is ignored, since file systems exist that ignore it. The shell is not judged here: what a
-    command writes can only be seen afterwards, by a `ProtectedFiles` with `covers` and `enters`.
+    command writes can only be seen afterwards, by a `ProtectedTree` with a rule.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:

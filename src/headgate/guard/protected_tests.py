@@ -1,4 +1,4 @@
-"""Tests that a task may not touch: the guard for tools, and what `ProtectedFiles` keeps from commands."""
+"""Tests that a task may not touch: the guard for tools, and what `ProtectedTree` keeps from commands."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

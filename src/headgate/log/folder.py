@@ -70,8 +70,8 @@ class Folder:
         return FileLock(self.lock, self.safe.parent)
 
     def protected(self, task: str) -> Path:
-        """The folder for copies of the files that a task's commands may not change, while the task runs."""
-        # Copies of files in a worktree must never be restored to the repository's own tree.
+        """The folder for what a command began with, and for what was replaced when files were put back."""
+        # Files of a worktree must never be restored to the repository's own tree.
         kind = "protected" if self.tree == self.repo else "protected-in-worktrees"
         return self.safe / kind / task
 
