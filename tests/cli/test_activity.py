@@ -1,13 +1,11 @@
 """What people see while they wait, from events and signs of life."""
 
 import asyncio
-import fcntl
-import os
-import pty
-import struct
-import termios
+import io
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from headgate.cli.live import Footer, Progress, ShownTask
 from headgate.core import (
@@ -191,27 +189,18 @@ def test_calls_written_as_text_are_shown_by_name(size: int, text: str, thought: 
     assert [delta.tool for delta in shown if delta.tool] == [tool]
 
 
-def resize(descriptor: int, columns: int) -> None:
-    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-
 def test_the_footer_takes_off_what_it_drew_also_in_a_narrower_window() -> None:
-    ours, theirs = pty.openpty()
-    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
-        footer = Footer(stream)
-        assert footer.wiping() == ""
-        resize(theirs, 80)
-        footer.draw([("head", ""), ("x" * 200, "")])
-        assert os.read(ours, 4096).decode() == f"\x1b[?25lhead\r\r\n{'x' * 79}"  # the terminal adds a \r
-        assert footer.wiping() == "\r\x1b[1A\x1b[J\x1b[?25h"
-        resize(theirs, 40)  # 79 columns are two rows now
-        assert footer.wiping() == "\r\x1b[2A\x1b[J\x1b[?25h"
-        footer.draw([("head", "")])
-        assert os.read(ours, 4096).decode() == "\r\x1b[2A\x1b[J\x1b[?25lhead"
-        footer.wipe()
-        assert os.read(ours, 4096).decode() == "\r\x1b[J\x1b[?25h"
-        assert footer.wiping() == ""
-    os.close(ours)
+    said, up = io.StringIO(), "\x1b[1A\x1b[2K"
+    console = Console(file=said, force_terminal=True, width=80, color_system=None, _environ={})
+    footer = Footer(console)
+    assert footer.wiping() == ""
+    footer.draw([Text("head"), Text("x" * 200)])
+    assert said.getvalue() == f"\x1b[?25lhead\n{'x' * 79}"
+    console.width = 40  # 79 columns are two rows now
+    footer.draw([Text("head")])
+    assert said.getvalue().endswith(f"{'x' * 79}\r\x1b[2K{up * 2}\x1b[?25h\x1b[?25lhead")
+    assert footer.wiping() == "\r\x1b[2K\x1b[?25h"
+    assert footer.wiping() == ""
 
 
 class Lines(ShownTask):

@@ -6,13 +6,14 @@ import time
 from dataclasses import dataclass, field
 from typing import Self
 
+from rich.text import Text
+
 from headgate.bench import Exercise, ExerciseResult, Watcher, summarise
 from headgate.cli.live import Footer, console_for
 from headgate.cli.printing import clock, printable, say
 from headgate.core import Event, ReplyReceived, ToolStarted, VerifyFinished, VerifyStarted, try_line
 
 _TICK = 0.5
-_BOLD, _DIM = "\x1b[1m", "\x1b[2m"
 _MOST_ROWS = 12
 _NAME_CHARS = 40
 
@@ -67,7 +68,7 @@ class BenchView(Watcher):
     def __enter__(self) -> Self:
         """Needs a running event loop, which keeps the table up to date."""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._footer = Footer(self._console.file)
+            self._footer = Footer(self._console)
             self._ticking = asyncio.ensure_future(self._tick())
         return self
 
@@ -131,9 +132,8 @@ class BenchView(Watcher):
         while True:
             await asyncio.sleep(_TICK)
             if self._footer:
-                bold, dim = ("", "") if self._console.no_color else (_BOLD, _DIM)
                 head, *rows = self._table()
-                self._footer.draw([(head, bold), *((row, dim) for row in rows)])
+                self._footer.draw([Text(head, "bold"), *(Text(row, "dim") for row in rows)])
 
     def _table(self) -> list[str]:
         """The lines of the table, the first about all exercises."""

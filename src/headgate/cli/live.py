@@ -3,15 +3,16 @@
 import asyncio
 import itertools
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Self
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 from rich.text import Text
 
 from headgate.cli.printing import clock, printable, say
@@ -20,8 +21,7 @@ from headgate.core import Event, PhaseChanged, Pulse, State, phase_line, say_cos
 from headgate.engine import Activity, count_tokens
 from headgate.log import Bus
 
-_HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
-USUAL_WIDTH = 80
+_ERASE = (ControlType.ERASE_IN_LINE, 2)
 
 
 class Footer:
@@ -30,60 +30,46 @@ class Footer:
     It remembers what it has drawn, so that it can erase it even after the window became narrower.
     """
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._drawn: list[int] = []
         """How many columns each line takes that is on the screen."""
 
     @property
     def width(self) -> int:
         """Columns that a line may take: one less than there are, or some terminals break it."""
-        try:
-            columns = os.get_terminal_size(self._stream.fileno()).columns
-        except OSError:
-            columns = 0
-        return max(columns or USUAL_WIDTH, 20) - 1
+        return self._console.width - 1
 
-    def draw(self, lines: Sequence[tuple[str, str]]) -> None:
-        """Puts lines, each with the escape sequence of its style, in the place of those drawn before."""
-        width = self.width
-        cut = [
-            (text if cell_len(text) <= width else set_cell_size(text, width), style) for text, style in lines
-        ]
-        shown = "\r\n".join(f"{style}{text}\x1b[0m" if style else text for text, style in cut)
-        self._write(f"{self._wipe()}{_HIDE_CURSOR}{shown}")
-        self._drawn = [cell_len(text) for text, _ in cut]
+    def draw(self, lines: Sequence[Text]) -> None:
+        """Puts lines in the place of those drawn before."""
+        for line in lines:
+            line.truncate(self.width)
+        with self._console:  # all of it is one write
+            self.wipe()
+            self._console.show_cursor(False)
+            self._console.print(Text("\n").join(lines), end="")
+        self._drawn = [line.cell_len for line in lines]
 
     def wipe(self) -> None:
         """Takes the lines off the screen."""
-        self._write(self.wiping())
-        self._drawn = []
+        # A window that became narrower has broken the lines that no longer fit.
+        rows = sum(max(-(-columns // self._console.width), 1) for columns in self._drawn)
+        if rows:
+            up = ((ControlType.CURSOR_UP, 1), _ERASE) * (rows - 1)
+            self._console.control(Control(ControlType.CARRIAGE_RETURN, _ERASE, *up))
+        self.leave()
 
     def leave(self) -> None:
         """Leaves the lines where they are: somebody else writes to the terminal now."""
         if self._drawn:
-            self._write(_SHOW_CURSOR)
+            self._console.show_cursor(True)
         self._drawn = []
 
     def wiping(self) -> str:
         """The escape sequence that erases the lines, for a process that is about to end."""
-        return f"{self._wipe()}{_SHOW_CURSOR}" if self._drawn else ""
-
-    def _wipe(self) -> str:
-        if not self._drawn:
-            return ""
-        # A window that became narrower has broken the lines that no longer fit.
-        width = self.width + 1
-        rows = sum(max(-(-columns // width), 1) for columns in self._drawn)
-        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
-        return f"\r{up}{_CLEAR_BELOW}"
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
-            self._drawn = []  # nobody watches any more; the task goes on
+        with self._console.capture() as erased:
+            self.wipe()
+        return erased.get()
 
 
 STYLES = (
@@ -97,19 +83,17 @@ STYLES = (
     ("Model:", "yellow"),
 )
 
-
-def style_of(line: str) -> str:
-    """The style of a milestone."""
-    return next((style for start, style in STYLES if line.startswith(start)), "")
-
-
 PATIENCE = 1.0
 """Seconds after which people are told that many files are read."""
 SILENCE = 30.0
 """Seconds without a line after which one says what is being done, where there is no terminal."""
 TICK = 0.125
 _SPINNER, _PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
-_CYAN, _DIM = "\x1b[36m", "\x1b[2m"
+
+
+def style_of(line: str) -> str:
+    """The style of a milestone."""
+    return next((style for start, style in STYLES if line.startswith(start)), "")
 
 
 class ShownTask:
@@ -249,7 +233,7 @@ class Progress(ShownTask):
     def __enter__(self) -> Self:
         """Needs a running event loop, which keeps the footer up to date."""
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self._footer = Footer(self.console.file)
+            self._footer = Footer(self.console)
         self._ticking = asyncio.ensure_future(self._tick())
         return self
 
@@ -320,9 +304,8 @@ class Progress(ShownTask):
 
     def _draw(self, footer: Footer) -> None:
         """Where the task stands, and the last lines of what runs."""
-        cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
-        lines = [(f"{next(self._frames)} {self.head(footer.width - 2)}", cyan)]
-        footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
+        head = Text(f"{next(self._frames)} {self.head(footer.width - 2)}", "cyan")
+        footer.draw([head, *(Text(f"  {printable(line)}", "dim") for line in self.activity.lines)])
 
 
 class QuietConsole(Console):
