@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "run"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "run")]
 
 from session_records import split_session  # noqa: E402
 
