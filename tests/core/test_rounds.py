@@ -1,7 +1,8 @@
 """Whether a round of the debug loop has changed anything."""
 
 from headgate.core import Category, FileHashes, ToolStarted
-from headgate.core.failures import Failure, WorkSinceFailure
+from headgate.core.counts import WorkSinceFailure
+from headgate.core.failures import Failure
 
 FAILED = Failure("run_1", "step tests failed", "tree", ("test_a",), own="tree")
 

@@ -33,6 +33,7 @@ from headgate.core.boundary_text import (
 from headgate.core.check_events import (
     AnswerGiven,
     CheckFinished,
+    DiffFindings,
     EscalationRaised,
     HypothesesGiven,
     StageDoneSignalled,
@@ -54,9 +55,6 @@ from headgate.core.compaction import (
     Strategy,
     due_stages,
 )
-from headgate.core.conclusion import (
-    Conclusion,
-)
 from headgate.core.conditions import (
     CODE,
     Situation,
@@ -73,7 +71,6 @@ from headgate.core.event import (
     Body,
     Event,
     Line,
-    Moment,
     read_body,
 )
 from headgate.core.failures import (
@@ -127,7 +124,6 @@ from headgate.core.loops import (
     due_nudge,
     is_lost,
 )
-from headgate.core.memories import MemoriesSaved
 from headgate.core.mentions import (
     ImageAdded,
     Mention,
@@ -214,14 +210,12 @@ from headgate.core.plan import (
     merge_plan,
     skip_reading,
 )
-from headgate.core.plan_events import (
-    PlanWritten,
-    ReplanStarted,
-)
 from headgate.core.progress import (
     Executions,
+    PlanWritten,
     RecipeEnded,
     RecipeStarted,
+    ReplanStarted,
     is_spent,
     plan_items,
     task_progress,
@@ -252,9 +246,9 @@ from headgate.core.report import (
     report_events,
     try_line,
 )
-from headgate.core.research import RESEARCH_TOOL, gives_research
-from headgate.core.reviews import (
-    DiffFindings,
+from headgate.core.research import (
+    RESEARCH_TOOL,
+    gives_research,
 )
 from headgate.core.rewrites import (
     MergeVerified,
@@ -282,9 +276,6 @@ from headgate.core.rules import (
     judge_work,
     retry_seconds,
     wait_seconds,
-)
-from headgate.core.scouts import (
-    ScoutReported,
 )
 from headgate.core.settings import (
     COMMANDS_FOLDER,
@@ -320,7 +311,6 @@ from headgate.core.spared_tests import (
     spared_by_task,
 )
 from headgate.core.spending import (
-    Spending,
     UsageLine,
     say_cost,
     say_money,
@@ -330,6 +320,7 @@ from headgate.core.spending import (
 )
 from headgate.core.stage_events import (
     DecisionMade,
+    ScoutReported,
     StageEnded,
     StageSkipped,
     StageStarted,
@@ -369,6 +360,7 @@ from headgate.core.task_document import (
 )
 from headgate.core.task_events import (
     BUBBLEWRAP,
+    Conclusion,
     ConfigRestored,
     Mishaps,
     PrivilegesRemoved,

@@ -1,11 +1,16 @@
 """What is counted in one attempt at a stage. The events of the attempt change it; `rules` decides by it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.core.notes import Note
 from headgate.core.text import times
+
+if TYPE_CHECKING:
+    from headgate.core.failures import Failure
+    from headgate.core.turn_events import ToolStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,3 +246,38 @@ def _describe(fault: Fault, count: int) -> str:
         return "no tool call in the last reply"
     one, many, which = _FAULTS.get(fault.kind, (fault.kind, fault.kind, ""))
     return f"{count} {one if count == 1 else many} {which}".rstrip()
+
+
+@dataclass
+class WorkSinceFailure:
+    """What was done since the last failed verification."""
+
+    written: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """What tools wrote: the hash of each file before the first write and after the last."""
+    ran: bool = False
+    """A command was run."""
+
+    def take(self, call: "ToolStarted", *, ok: bool) -> None:
+        """Takes a call in that has ended. A write that failed wrote nothing."""
+        for change in call.changes if ok else ():
+            before, _ = self.written.get(change.path, (change.before, None))
+            self.written[change.path] = (before, change.after)
+        self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
+
+    def is_idle(
+        self, failures: "Sequence[Failure]", tree: str, reason: str, failing: tuple[str, ...]
+    ) -> bool:
+        """Whether the task has changed nothing since the last of these failures, by what the next run found.
+
+        `tree` is without what others changed. It shows neither what git ignores nor what a command did
+        elsewhere. What tools wrote is compared by its hashes; a command counts as a change if verification
+        now fails in another way.
+        """
+        last = failures[-1] if failures else None
+        if (
+            last is None
+            or tree not in (last.own, last.own_after)
+            or any(before != after for before, after in self.written.values())
+        ):
+            return False
+        return not self.ran or (reason, failing) == (last.reason, last.failing)

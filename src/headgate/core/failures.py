@@ -1,11 +1,10 @@
 """Failed verifications, and whether anything was done about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from headgate.core.settings import Data
-from headgate.core.turn_events import ToolStarted
 
 if TYPE_CHECKING:
     from headgate.core.verification import VerifyFinished
@@ -61,39 +60,6 @@ class FailureReport(Data):
     def of(cls, failure: Failure) -> Self:
         """What scripts are told of it."""
         return cls.model_validate(failure, from_attributes=True)
-
-
-@dataclass
-class WorkSinceFailure:
-    """What was done since the last failed verification."""
-
-    written: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
-    """What tools wrote: the hash of each file before the first write and after the last."""
-    ran: bool = False
-    """A command was run."""
-
-    def take(self, call: ToolStarted, *, ok: bool) -> None:
-        """Takes a call in that has ended. A write that failed wrote nothing."""
-        for change in call.changes if ok else ():
-            before, _ = self.written.get(change.path, (change.before, None))
-            self.written[change.path] = (before, change.after)
-        self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
-
-    def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
-        """Whether the task has changed nothing since the last of these failures, by what the next run found.
-
-        `tree` is without what others changed. It shows neither what git ignores nor what a command did
-        elsewhere. What tools wrote is compared by its hashes; a command counts as a change if verification
-        now fails in another way.
-        """
-        last = failures[-1] if failures else None
-        if (
-            last is None
-            or tree not in (last.own, last.own_after)
-            or any(before != after for before, after in self.written.values())
-        ):
-            return False
-        return not self.ran or (reason, failing) == (last.reason, last.failing)
 
 
 LISTED = 12

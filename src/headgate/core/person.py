@@ -1,8 +1,8 @@
 """What a person says to a task that waits or runs: lines, each with its number."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from headgate.core.event import Body, Line, Moment, Slice
 from headgate.core.messages import clean_text
@@ -52,9 +52,6 @@ class Person(Slice):
     """By the number of the line."""
     unread: tuple[str, ...] = ()
     """What was said too late to be read."""
-
-    def report(self, state: State) -> Mapping[str, Any]:
-        return {"unread": self.unread}
 
 
 LINE_SHOWN = 300

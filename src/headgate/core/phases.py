@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from headgate.core.event import Body, Moment, Slice, follows
-from headgate.core.plan_events import PlanWritten
+from headgate.core.progress import PlanWritten
 from headgate.core.settings import Settings
 from headgate.core.spending import Spending
 from headgate.core.stage_events import StageStarted

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from headgate.core.counts import Fail
+from headgate.core.attempt import is_announced_end
+from headgate.core.counts import Fail, WorkSinceFailure
 from headgate.core.event import Body, Line, Moment, Slice, follows
-from headgate.core.failures import WorkSinceFailure
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan import Plan, PlanItem, Status
 from headgate.core.recipes import Execution, Recipe
+from headgate.core.stage_events import StageEnded, StageStarted
 from headgate.core.state import State
-from headgate.core.text import shorten
+from headgate.core.text import count, shorten, times
 from headgate.core.tree import join_path, place_of, split_path
 from headgate.core.turn_events import Calls, ToolFinished
+from headgate.core.verification import VerifyRuns
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 """Why a step does not run that is not missing."""
@@ -336,3 +338,54 @@ def left_out_steps(state: State) -> tuple[str, ...]:
                     f"{one.task_type} continued without its step {step}: {shorten(why, 200).rstrip('.')}"
                 )
     return tuple(dict.fromkeys(said))
+
+
+# The plan: it is written, its steps are begun and ended, and it is written anew.
+
+
+class PlanWritten(Body):
+    """The model wrote or changed its plan."""
+
+    kind: ClassVar[str] = "plan_written"
+    version: int
+    items: tuple[PlanItem, ...]
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Plan].write(self.items, self.version)
+        if attempt := state.nodes.get(now.path):
+            attempt.take_plan()
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Plan: {count(len(self.items), 'step')}")
+
+
+class ReplanStarted(Body):
+    """Fixing has failed several times in a row, or a step of the plan has failed: the plan is rewritten."""
+
+    kind: ClassVar[str] = "replan_started"
+    loop: int
+    item: str = ""
+    """The step that failed, if that is why."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Plan].replans += 1
+        state.tree.replan(now.path, self.item)
+        state[VerifyRuns].failed_in_a_row = 0
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        if state[Executions].all:
+            return Line(f"Replanning: verification has failed {times(state[VerifyRuns].loops)}...")
+        return Line("Replanning...")
+
+
+@follows(StageStarted)
+def _begin_step(state: State, body: StageStarted, now: Moment) -> None:
+    if body.item:
+        state[Plan].mark(body.item, "in_progress")
+
+
+@follows(StageEnded)
+def _end_step(state: State, body: StageEnded, now: Moment) -> None:
+    attempt = state.nodes.get(now.path)
+    if attempt and attempt.item and is_announced_end(body.reason, attempt):
+        state[Plan].mark(attempt.item, "completed" if body.ending == "completed" else "failed")

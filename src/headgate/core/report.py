@@ -6,6 +6,7 @@ from typing import Any, Literal
 from headgate.control_characters import escape_controls
 from headgate.core.event import Body, Event
 from headgate.core.failures import FailureReport
+from headgate.core.person import Person
 from headgate.core.rewrites import Proposed
 from headgate.core.settings import Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
@@ -244,6 +245,7 @@ def _own_fields(state: State) -> dict[str, Any]:
         "shared": ended.shared if ended else (),
         "diffstat": ended.diffstat if ended else (),
         "files_read": tuple(state.files_read),
+        "unread": state[Person].unread,
         "analysis_retries": state.tree.retries_before_write,
         "requests": state.accounts.requests,
         "prompt_tokens": state.accounts.usage.prompt,

@@ -6,15 +6,15 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from headgate.core.attempt import StageState, is_announced_end
-from headgate.core.conclusion import Conclusion
+from headgate.core.check_events import DiffFindings
 from headgate.core.event import Body, Line, Moment
 from headgate.core.flow import PLANNER, Ending, Stage
 from headgate.core.notes import Note
 from headgate.core.reasons import say_end, say_reason
-from headgate.core.reviews import DiffFindings
 from headgate.core.settings import SCOUTS
 from headgate.core.state import State
-from headgate.core.text import first_clause
+from headgate.core.task_events import Conclusion
+from headgate.core.text import first_clause, shorten_words
 from headgate.core.tree import place_of, stage_ids
 from headgate.core.verification import VerifyRuns
 
@@ -206,3 +206,27 @@ class StageSkipped(Body):
 
     def apply(self, state: State, now: Moment) -> None:
         state.tree.skip(now.path, self.stage, self.reason)
+
+
+class ScoutReported(Body):
+    """A scout said what it found out, which is the content."""
+
+    kind: ClassVar[str] = "scout_reported"
+    scout: str
+    question: str = ""
+    """What it was asked; empty for what it says at the start."""
+    found: tuple[str, ...] = ()
+    """The files, the problems or the places that come first."""
+    tokens: int = 0
+    """The length of what it says, estimated."""
+    problem: str = ""
+    """Why it could find out nothing."""
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        scout = SCOUTS.get(self.scout, self.scout)
+        if self.question:
+            return Line(f"Querying {scout}: {shorten_words(self.question)}")
+        if not self.found and not self.problem:
+            return None
+        more = f" and {len(self.found) - 3} more" if len(self.found) > 3 else ""
+        return Line(f"{scout}: {self.problem or ', '.join(self.found[:3]) + more}")

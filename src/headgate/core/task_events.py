@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from headgate.core.boundary_text import boundary_problems
-from headgate.core.conclusion import Conclusion
 from headgate.core.event import Body, Line, Moment, Slice, Tone
 from headgate.core.flow import Flow
 from headgate.core.person import Person
@@ -73,6 +72,26 @@ class Mishaps(Slice, order=40):
     def note(self, *sentences: str) -> None:
         """People are told of this, also in the report."""
         self.losses += [sentence.rstrip(".") for sentence in sentences]
+
+
+@dataclass
+class Conclusion(Slice):
+    """The last words of a task."""
+
+    answer: str = ""
+    """What the model answered, if the task is a question."""
+    hypotheses: str = ""
+    """What it thinks may be wrong, if the task is stuck."""
+    final_turns: list[str] = field(default_factory=list)
+    """Why it was made to conclude, each time."""
+
+    def report(self, state: State) -> Mapping[str, Any]:
+        answered = state.status == "SUCCESS" and not state.files_changed
+        return {
+            "answer": self.answer if answered else "",
+            "hypotheses": self.hypotheses,
+            "final_turns": tuple(self.final_turns),
+        }
 
 
 class TaskStarted(Body):

@@ -11,6 +11,7 @@ from headgate.core.attempt import UNUSABLE
 from headgate.core.compaction import Strategy
 from headgate.core.counts import Fault
 from headgate.core.event import Body, Line, Moment, Slice
+from headgate.core.knobs import MEMORY_TOOL
 from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.settings import Data, ModelSettings
 from headgate.core.spending import Spending, spent
@@ -41,6 +42,7 @@ class Calls(Slice):
             "tool_call_counts": dict(self.made),
             "tool_error_counts": dict(self.failed),
             "feedback_counts": dict(self.corrections),
+            "memories_saved": self.made[MEMORY_TOOL] - self.failed[MEMORY_TOOL],
         }
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from headgate.core.check_events import CheckFinished
-from headgate.core.counts import Fail, Pass
+from headgate.core.counts import Fail, Pass, WorkSinceFailure
 from headgate.core.event import Body, Line, Moment, Slice, follows
-from headgate.core.failures import Failure, FailureReport, WorkSinceFailure
+from headgate.core.failures import Failure, FailureReport
 from headgate.core.settings import Data
 from headgate.core.state import State
 from headgate.core.task_events import Mishaps
@@ -112,6 +111,10 @@ class VerifyRuns(Slice, order=30):
             self.idle_rounds = self.idle_rounds + 1 if idle else 0
             self.work = WorkSinceFailure()
             self.failures.append(Failure.of(body))
+
+    def break_off(self) -> None:
+        """The steps could not be run."""
+        self.ended.add(self.run_ids[-1] if self.run_ids else "")
 
     @property
     def loops(self) -> int:
@@ -363,10 +366,3 @@ def _take_call(state: State, body: ToolFinished, now: Moment) -> None:
         runs.passing_run = runs.asked_pass = ""
     if body.changed or (body.category == "run" and body.name != "run_tests"):
         runs.passed_tree = ""
-
-
-@follows(CheckFinished)
-def _take_broken_run(state: State, body: CheckFinished, now: Moment) -> None:
-    runs = state[VerifyRuns]
-    if body.check == "verify" and body.verdict == "broken":
-        runs.ended.add(runs.run_ids[-1] if runs.run_ids else "")
