@@ -19,10 +19,10 @@ from headgate.tree.ignore import IgnoredPaths, internal_name, walk_files
 from headgate.tree.mentioned import MentionedPaths
 from headgate.tree.objects import NESTED, Entry, object_name
 from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
-from headgate.tree.paths import ConfinedTree, is_too_deep, leads_out
+from headgate.tree.paths import ConfinedTree, leads_out
 from headgate.tree.proposal import patch_between, record_proposal
 from headgate.tree.revert import Reverter
-from headgate.tree.snapshots import Difference, Snapshot, Snapshots
+from headgate.tree.snapshots import Difference, Snapshots
 from headgate.tree.tree_walk import LARGE, commit_of
 from headgate.tree.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.tree.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes
