@@ -14,7 +14,7 @@ from evaltasks import Result, Task, checked_out, is_solved, run_check
 from halves import holds
 
 from headgate.reading.source_text import find_functions
-from headgate.repair.answers import code_in
+from headgate.features.repair.answers import code_in
 
 TRIES = 3
 _PROMPT = """{task}

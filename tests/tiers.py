@@ -21,7 +21,6 @@ FOLDERS = {
     "outlines": UNIT,
     "process": UNIT,
     "reading": UNIT,
-    "repair": UNIT,
     "run": UNIT,
     "scouts": UNIT,
     "tools": UNIT,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headgate import repair, run
+from headgate import run
 from headgate.checks import CHECKS, Check
 from headgate.config import (
     Config,
@@ -44,6 +44,7 @@ from headgate.core import (
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
+from headgate.features import repair
 from headgate.features.research import NOT_CONFIGURED
 from headgate.log import Folder
 from headgate.models import (

@@ -26,7 +26,7 @@ from headgate.core import (
     clean_text,
     show_path,
 )
-from headgate.repair.answers import (
+from headgate.features.repair.answers import (
     CODE,
     Partial,
     answered_sources,
@@ -34,9 +34,18 @@ from headgate.repair.answers import (
     code_mark,
     partners,
 )
-from headgate.repair.keeping import OUTRUN, Judged, drop, is_late, is_outrun, keep, open_write, settle
-from headgate.repair.questions import Question, askable, pose, question_key, reachable
-from headgate.repair.suspects import memory_of
+from headgate.features.repair.keeping import (
+    OUTRUN,
+    Judged,
+    drop,
+    is_late,
+    is_outrun,
+    keep,
+    open_write,
+    settle,
+)
+from headgate.features.repair.questions import Question, askable, pose, question_key, reachable
+from headgate.features.repair.suspects import memory_of
 from headgate.run import (
     Job,
     Search,

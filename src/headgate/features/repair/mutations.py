@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from headgate.features.repair.statements import COUNTED, Change, Function, StatementChanges
 from headgate.reading import parse_python
-from headgate.repair.statements import COUNTED, Change, Function, StatementChanges
 
 MOST_NAMES = 8
 """How many other names one name is replaced by."""

@@ -26,8 +26,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
-from headgate.reading import parse_python
-from headgate.repair.keeping import (
+from headgate.features.repair.keeping import (
     OUTRUN,
     Judged,
     drop,
@@ -37,7 +36,7 @@ from headgate.repair.keeping import (
     open_write,
     settle,
 )
-from headgate.repair.mutation_search import (
+from headgate.features.repair.mutation_search import (
     MOST_PAIRS,
     Candidate,
     MutateSettings,
@@ -45,9 +44,10 @@ from headgate.repair.mutation_search import (
     candidates,
     take_some,
 )
-from headgate.repair.outside_effects import outside_modules, reaches_out
-from headgate.repair.questions import known_facts
-from headgate.repair.suspects import memory_of, places
+from headgate.features.repair.outside_effects import outside_modules, reaches_out
+from headgate.features.repair.questions import known_facts
+from headgate.features.repair.suspects import memory_of, places
+from headgate.reading import parse_python
 from headgate.run import Job, Kind, StageEnd, StageRun, ask_model, reply_content
 from headgate.tree import CopyImpossible
 

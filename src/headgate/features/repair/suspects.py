@@ -28,6 +28,7 @@ from headgate.core import (
     shorten,
 )
 from headgate.errors import ToolError
+from headgate.features.repair.answers import Partial
 from headgate.patterns import regex
 from headgate.reading import (
     FailedTest,
@@ -38,7 +39,6 @@ from headgate.reading import (
     plain_lines,
     source_excerpt,
 )
-from headgate.repair.answers import Partial
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
 from headgate.scouts import Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
 from headgate.tree import CopyImpossible

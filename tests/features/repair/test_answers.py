@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading import parse_python
-from headgate.repair.answers import (
+from headgate.features.repair.answers import (
     MOST_PLACES,
     answered_sources,
     code_identity,
     code_in,
     count_leftovers,
 )
+from headgate.reading import parse_python
 from headgate.scouts import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"

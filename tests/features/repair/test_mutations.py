@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.features.repair.mutations import mutations
 from headgate.reading import parse_python
-from headgate.repair.mutations import mutations
 
 
 def changed(line: str, before: str = "def f(a, b):\n    c = a\n", after: str = "") -> list[str]:

@@ -15,10 +15,10 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
-from headgate.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
-from headgate.repair.mutations import Mutation, mutations
-from headgate.repair.quick_trials import Outcome, QuickTrials
-from headgate.repair.suspects import Evidence, memory_of, places
+from headgate.features.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
+from headgate.features.repair.mutations import Mutation, mutations
+from headgate.features.repair.quick_trials import Outcome, QuickTrials
+from headgate.features.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job, Trials
 from headgate.scouts import Suspect
 from headgate.tree import FileChange

@@ -11,8 +11,8 @@ from repair_runs import Case, mutate_flow
 
 from headgate.core import CandidateTried, Decision, Reply, Request
 from headgate.engine.tree import TaskTree
+from headgate.features.repair.quick_trials import Outcome, QuickTrials
 from headgate.log import Bus, TaskLog
-from headgate.repair.quick_trials import Outcome, QuickTrials
 from headgate.run import Trials
 from headgate.tree import FileChange, Snapshots
 

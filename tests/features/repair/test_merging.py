@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.repair.answers import merge
+from headgate.features.repair.answers import merge
 
 BASE = "a\nb\nc\nd\ne"
 

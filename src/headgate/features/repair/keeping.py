@@ -21,7 +21,7 @@ from headgate.core import (
     split_path,
 )
 from headgate.errors import ToolError
-from headgate.repair.suspects import memory_of
+from headgate.features.repair.suspects import memory_of
 from headgate.run import Job, StageRun, write_changes
 from headgate.tree import FileChange
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeGuard
 
-from headgate.repair.outside_effects import reaches_out, root_name
+from headgate.features.repair.outside_effects import reaches_out, root_name
 
 MOST_COPIED = 8
 """How many statements from elsewhere are tried at one place."""

@@ -24,9 +24,9 @@ from headgate.core import (
     SuspectsFound,
 )
 from headgate.engine import Engine
-from headgate.repair.answers import CODE
-from headgate.repair.candidates import STOP
-from headgate.repair.suspects import Evidence, read_evidence, write_evidence
+from headgate.features.repair.answers import CODE
+from headgate.features.repair.candidates import STOP
+from headgate.features.repair.suspects import Evidence, read_evidence, write_evidence
 from headgate.scouts import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"

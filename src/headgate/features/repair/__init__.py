@@ -1,8 +1,8 @@
 """Repair: the kinds of stages that ask for code, or change it, and try that out in copies of the tree."""
 
-from headgate.repair.candidates import Answer
-from headgate.repair.mutate import Mutate
-from headgate.repair.suspects import Suspects
+from headgate.features.repair.candidates import Answer
+from headgate.features.repair.mutate import Mutate
+from headgate.features.repair.suspects import Suspects
 from headgate.run import Kind
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Suspects(), Answer(), Mutate())}

@@ -15,8 +15,8 @@ from headgate.core import (
     render_parts,
     show_path,
 )
+from headgate.features.repair.suspects import Evidence, memory_of, places
 from headgate.reading import find_functions
-from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job
 from headgate.scouts import Suspect
 
