@@ -13,8 +13,8 @@ from typing import Any
 from evaltasks import Result, Task, checked_out, is_solved, run_check
 from halves import holds
 
-from headgate.reading.source_text import find_functions
 from headgate.features.repair.answers import code_in
+from headgate.reading.source_text import find_functions
 
 TRIES = 3
 _PROMPT = """{task}
