@@ -107,3 +107,10 @@ def test_a_step_that_failed_as_before_is_not_said_to_have_passed() -> None:
     assert report.warnings == ('step "lint" failed, as it did before this task',)
     page = render_markdown(report, state)
     assert "- lint: failed, as it did before this task, in 1.0 s\n- tests: passed in 1.0 s" in page
+
+
+def test_of_very_many_files_the_summary_names_the_first() -> None:
+    files = tuple(f"{number:03}.txt" for number in range(152))
+    summary = write_summary(State(), "SUCCESS", "done", "", files)
+    assert "\nChanged: 000.txt, 001.txt, " in summary
+    assert "049.txt and 102 more." in summary

@@ -27,6 +27,8 @@ RED_BEFORE = (
 UNREAD_CHARS = 200
 """What is shown of a line that nobody has read."""
 MOST_LEFT = 5
+MOST_NAMED = 50
+"""Of files that were changed."""
 WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
@@ -78,9 +80,9 @@ def write_summary(
         lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
     lines += (line for part in state.slices.values() for line in part.came_of(state))
     if ending == "PROPOSED":
-        lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
+        lines.append(f"Would change: {_names(files)}." if files else "No change is proposed.")
     elif files:
-        lines.append(f"Changed: {', '.join(files)}.")
+        lines.append(f"Changed: {_names(files)}.")
     elif not _says_unchanged(headline):
         lines.append(UNCHANGED)
     if after_review:
@@ -88,9 +90,9 @@ def write_summary(
     if tests := state.config.get("protect_tests"):
         lines.append(f"Protected from changes: {tests} tests.")
     if not_in_diff:
-        lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
+        lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {_names(not_in_diff)}.")
     if shared:
-        lines.append(f"{SHARED}: {', '.join(shared)}.")
+        lines.append(f"{SHARED}: {_names(shared)}.")
     lines += (line for part in state.slices.values() for line in part.left_over(state))
     lines += [say_unread(unread)] if unread else []
     if ending == "STUCK" and _fails_as_before(state):
@@ -209,6 +211,12 @@ def say_final_turns(state: State) -> str:
         f"{say_reason(slug)} ({slug}{f', {times(count)}' if count > 1 else ''})"
         for slug, count in counts.items()
     )
+
+
+def _names(files: Sequence[str]) -> str:
+    """Files for people. The report has them all."""
+    more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
+    return f"{', '.join(files[:MOST_NAMED])}{more}"
 
 
 def _success(state: State, changed: bool, answered: bool) -> str:

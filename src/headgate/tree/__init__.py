@@ -23,6 +23,6 @@ from headgate.tree.paths import ConfinedTree, leads_out
 from headgate.tree.proposal import patch_between, record_proposal
 from headgate.tree.revert import Reverter
 from headgate.tree.snapshots import Difference, Snapshots
-from headgate.tree.tree_walk import LARGE, commit_of
+from headgate.tree.tree_walk import LARGE, MOST_NEW, commit_of
 from headgate.tree.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.tree.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

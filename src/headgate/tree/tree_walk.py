@@ -20,6 +20,9 @@ from headgate.tree.paths import ConfinedTree, is_too_deep
 from headgate.tree.workspace import ancestors
 
 LARGE = 20_000_000
+MOST_NEW = 10_000
+"""Files that a snapshot after the first reads. A command that writes more is no work that anybody reviews,
+and keeping them would take longer than a task may."""
 _LINK = "120000"
 _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,6 +71,8 @@ class SnapshotRules:
         self.nested = set(self.submodules)
         self.privileged: set[str] = set()
         """The files that ran with the rights of their owner or group when the task began."""
+        self.unread: set[str] = set()
+        """The files of which only a mark is kept, because too many came at once."""
         self.folders: dict[str, int] = {}
         """The modes of folders when the task began."""
 
@@ -93,6 +98,7 @@ class TreeWalk:
         self._name_length, self._is_first, self._cleans = name_length, is_first, cleans
         self._covering = covering
         self._now = time.time_ns()
+        self._read_so_far = 0
         self._found: dict[str, Entry] = {}
         self.known: Known = {}
         self.marked: set[str] = set()
@@ -171,6 +177,8 @@ class TreeWalk:
                         continue  # gone: that is a change
                     if known[0] == stamp_of(status):
                         all_known[marker + path], found[path] = known, known[1]
+                        if known[1][0] == NESTED:
+                            self.marked.add(path)
                         if modes is not None:
                             modes[path] = status.st_mode
                         continue
@@ -239,7 +247,8 @@ class TreeWalk:
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
                 entry, stamp = (_LINK, store(target)), stamp_of(status)
             elif stat.S_ISREG(status.st_mode):
-                entry, stamp = self._read(directory, name, store, is_hidden=self._hidden(path))
+                is_marked = self._is_one_too_many(path) or self._hidden(path)
+                entry, stamp = self._read(directory, name, store, is_marked=is_marked)
             else:
                 return
         except OSError:
@@ -249,8 +258,16 @@ class TreeWalk:
             self.modes[path] = status.st_mode
         if entry[0] == NESTED:
             self.marked.add(path)
-        elif is_settled(stamp, self._now):
+        if (entry[0] != NESTED or path in self._rules.unread) and is_settled(stamp, self._now):
             self.known[marker + path] = (stamp, entry)
+
+    def _is_one_too_many(self, path: str) -> bool:
+        unread = self._rules.unread
+        if not self._is_first and path not in unread:
+            self._read_so_far += 1
+            if self._read_so_far > MOST_NEW:
+                unread.add(path)
+        return path in unread
 
     def _strip(self, directory: int, name: str, path: str, status: os.stat_result) -> os.stat_result:
         """Takes the setuid and setgid bits from a file that got them during the task."""
@@ -266,7 +283,7 @@ class TreeWalk:
         return object_name("blob", data, self._name_length)
 
     def _read(
-        self, directory: int, name: str, store: Callable[[bytes], str], *, is_hidden: bool
+        self, directory: int, name: str, store: Callable[[bytes], str], *, is_marked: bool
     ) -> tuple[Entry, Stamp]:
         with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
             for _ in range(_READ_TRIES):  # somebody may be writing it just now
@@ -274,7 +291,7 @@ class TreeWalk:
                 if not stat.S_ISREG(status.st_mode):
                     raise OSError(errno.EINVAL, "no regular file", name)
                 file.seek(0)
-                is_marked = is_hidden or status.st_size > LARGE
+                is_marked = is_marked or status.st_size > LARGE
                 data = b"" if is_marked else file.read(status.st_size + 1)
                 if stamp_of(os.fstat(file.fileno())) == stamp_of(status):
                     break
