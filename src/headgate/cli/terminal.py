@@ -21,13 +21,17 @@ USUAL_WIDTH, MIN_WIDTH = 80, 20
 
 def terminal_width(stream: IO[str]) -> int | None:
     """How wide the terminal behind a stream is; None where there is none."""
-    try:
-        if not stream.isatty():
-            return None
-        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
-    except (ValueError, OSError):
-        columns = 0
+    if not stream.isatty():
+        return None
+    columns = _columns(stream)
     return max(columns, MIN_WIDTH) if columns > 0 else USUAL_WIDTH  # a terminal may not know its own
+
+
+def _columns(stream: IO[str]) -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
+    except (ValueError, OSError):
+        return 0
 
 
 def is_interactive() -> bool:
@@ -102,11 +106,7 @@ def shorten_line(text: str, width: int | None) -> str:
 
 def help_width() -> int:
     """How wide help is printed. click would import a good deal more to find out."""
-    try:
-        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
-    except (ValueError, OSError):
-        columns = 80
-    return max(50, min(columns, 100) - 2)
+    return max(50, min(_columns(sys.stdout) or USUAL_WIDTH, 100) - 2)
 
 
 def fill_closed_streams() -> None:

@@ -142,8 +142,8 @@ class Screen:
     def print(self, text: Text) -> None:
         """Prints text that fits and holds no control characters.
 
-        The library's own way to print above a prompt gives the terminal back for a moment: a Ctrl-D would be
-        lost, and what a model says could steer the terminal.
+        The library's `patch_stdout` gives the terminal back for a moment, in which a Ctrl-D is lost, and
+        it would let whatever is printed anywhere steer the terminal.
         """
         if self.is_shown:
             self._app.renderer.erase(leave_alternate_screen=False)

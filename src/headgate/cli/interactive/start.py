@@ -14,7 +14,6 @@ from headgate.cli.interactive.completion import Choice, FileNames, PromptComplet
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.first_start import model_problem, offer_config
 from headgate.cli.interactive.kept_lines import Answers, KeptLines, state_folder
-from headgate.cli.interactive.next_task import NextTask
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.shell_lines import ShellLines
 from headgate.cli.interactive.slash_commands import COMMANDS, SlashCommands
@@ -22,11 +21,12 @@ from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, find_
 from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.stored_tasks import find_interruption
 from headgate.cli.terminal import redirect_to_null, terminal_descriptors
-from headgate.config import Loaded
+from headgate.config import Loaded, depends_on_goal, flow_from_config
 from headgate.core import Options
-from headgate.engine import ConfigReader, Engine
+from headgate.engine import FLOW_NAMES, ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.log import Bus
+from headgate.tree import GitFailed, git_folder, read_regular
 
 _LEAVING = "Task {name} is running. [c] cancel it  [b] run it in the background  [S] stay: "
 _WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "background", "": "stay"}
@@ -62,7 +62,8 @@ class Session:
         self._screen = Screen(history, completer, self._status, self._interrupt)
         history.expand = self._screen.pasted.expand
         self._talk = Conversation(engine, self._screen, options, self._look)
-        self._next = NextTask(root, self._read_config)
+        self._settings = ""
+        """The model and the flow of the next task, as `_look_at_settings` found them."""
         self._shell = ShellLines(self._talk, self._read_config)
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
         self._terminals = terminal_descriptors()
@@ -79,13 +80,27 @@ class Session:
         return self._commands.arguments(name)
 
     def _status(self, width: int) -> Sequence[tuple[str, str]]:
-        line = "   ".join(filter(None, (self._next.line(), self._talk.notice)))
-        return [*self._talk.status(width), ("class:dim", line)]
+        branch = find_branch(self._root)
+        parts = (self._settings, branch and f"branch {branch}", self._talk.notice)
+        return [*self._talk.status(width), ("class:dim", "   ".join(filter(None, parts)))]
 
     def _look(self) -> None:
         """Looks again at what may have changed: files, and the configuration."""
         self._files.look()
-        self._next.look(self._talk.chosen)
+        self._look_at_settings()
+
+    def _look_at_settings(self) -> None:
+        """What is wrong with the configuration is said where a task is to start."""
+        chosen = self._talk.chosen
+        try:
+            loaded = self._read_config(chosen)
+            config, flow = loaded.config, "auto"
+            if chosen.flow is not None or not depends_on_goal(config):
+                flow = flow_from_config(config, chosen.flow, self._root, FLOW_NAMES, loaded.documents).name
+        except ConfigError:
+            self._settings = "agent.yaml cannot be used"
+        else:
+            self._settings = f"{config.model or 'no model'}   flow {flow}"
 
     def _read_config(self, options: Options) -> Loaded:
         return ConfigReader(self._root, os.environ)(options)
@@ -157,7 +172,7 @@ class Session:
         try:
             if isinstance(typed, TypedCommand):
                 await self._commands.run(typed.name, typed.rest)
-                self._next.look(self._talk.chosen)
+                self._look_at_settings()
             elif isinstance(typed, TypedShell):
                 await self._shell.run(self._screen.pasted.expand(typed.command))
             elif typed is not None and not self._turn_back(typed.text):
@@ -236,3 +251,14 @@ class Session:
         self._screen.abandon()
         for descriptor in self._terminals:
             redirect_to_null(descriptor)
+
+
+def find_branch(repo: Path) -> str:
+    """The branch that is checked out, or the beginning of the commit's hash; empty if git does not tell."""
+    try:
+        head = os.fsdecode(read_regular(git_folder(repo) / "HEAD", 4096)).strip()
+    except (OSError, GitFailed):
+        return ""
+    if head.startswith("ref:"):
+        return head.removeprefix("ref:").strip().removeprefix("refs/heads/")
+    return head[:8]

@@ -35,10 +35,6 @@ class TypedCommand:
     rest: str
     """What stands behind the name."""
 
-    @property
-    def words(self) -> list[str]:
-        return self.rest.split()
-
 
 @dataclass(frozen=True, slots=True)
 class TypedShell:
