@@ -164,7 +164,7 @@ class LateStore(Store):
 
 async def test_a_line_that_comes_while_the_task_ends_is_reported(engine: Engine) -> None:
     engine.store.close()
-    engine.store = LateStore(engine.folder.database, engine.folder.mark)
+    engine.store = LateStore(engine.folder.database)
     report = await engine.run(engine.submit("Write it.", Constraints()))
     assert (report.state, report.unread) == ("SUCCESS", ("Wait.", "Stop!"))
     assert 'Said too late, so the model did not read it: "Wait"; "Stop!".' in report.summary

@@ -110,6 +110,17 @@ async def test_what_changes_while_a_check_runs_is_the_check_s_doing(tmp_path: Pa
     assert bench.text("count.log") == "ran\n"  # no step was run again to find out who did it
 
 
+async def test_a_cache_that_a_check_rewrites_is_no_change_of_the_task(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, steps("date +%s%N > __pycache__/a.pyc"))
+    bench.put("__pycache__/a.pyc", "old\n")
+    report = await bench.run(write("new.txt", "new\n"))
+    assert report.files_changed == ("new.txt",)
+    assert b"pyc" not in bench.engine.diff("t1")
+    assert (await undo(bench)).files == ("new.txt",)
+    bench.engine.store.close()
+    assert bench.text("__pycache__/a.pyc") != "old\n"
+
+
 async def test_lines_that_somebody_changed_since_are_a_conflict_and_nothing_is_written(bench: Bench) -> None:
     await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"))
     bench.put("a.txt", bench.text("a.txt").replace("LINE 3\n", "mine\n"))

@@ -34,6 +34,7 @@ from headgate.tree import (
     ancestors,
     fit,
     hash_at,
+    in_cache,
     mode_at,
     patch_between,
     read_at,
@@ -216,9 +217,11 @@ class TaskTree:
             data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
             if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
                 found[path] = (data, mode)
-        return self._snapshots.without_marks(
-            self._baseline, self._snapshots.tree_with(tree, found) if found else tree
-        )
+        shown = self._snapshots.tree_with(tree, found) if found else tree
+        start = self._snapshots.entries(self._baseline)
+        if caches := {path: start[path] for path in made if path in start}:
+            shown = self._snapshots.record(self._snapshots.entries(shown) | caches)
+        return self._snapshots.without_marks(self._baseline, shown)
 
     @property
     def stripped(self) -> tuple[str, ...]:
@@ -311,9 +314,10 @@ class TaskTree:
 
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         """See `Tree`."""
-        new = self._snapshots.new_files(before, after)
-        self._by_verification.update(new)
-        return tuple(map(show_path, new))
+        found = self._snapshots.differences(before, after)
+        left = [one.path for one in found if one.before is None or in_cache(one.path)]
+        self._by_verification.update(left)
+        return tuple(map(show_path, left))
 
     def _changed(self, now: str) -> tuple[str, ...]:
         written = self._written()

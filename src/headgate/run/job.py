@@ -101,7 +101,7 @@ class Tree(Protocol):
         ...
 
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
-        """New files between two marks, which are not the task's doing but a verification run's."""
+        """New files between two marks, and caches: not the task's doing but a verification run's."""
         ...
 
     async def notice(

@@ -1,6 +1,6 @@
 """The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
 
-from headgate.tree.copies import CopyImpossible, remove_copies, tree_copy
+from headgate.tree.copies import CopyImpossible, in_cache, remove_copies, tree_copy
 from headgate.tree.disk import DiskWorkspace
 from headgate.tree.fitting import Misfit, fit, merge_lines
 from headgate.tree.git_repository import (

@@ -25,6 +25,11 @@ _INSTALLED = frozenset({".venv", "venv", "env", "node_modules", ".tox", ".nox", 
 """What these hold is large and not a task's to change; they are linked to where git ignores them."""
 
 
+def in_cache(path: str) -> bool:
+    """Whether a file is what a program keeps for its next run, and rewrites whenever it runs."""
+    return not _CACHES.isdisjoint(path.split("/"))
+
+
 class CopyImpossible(HeadgateError):
     """The tree is too large to be copied, or a change has no place in a copy."""
 
