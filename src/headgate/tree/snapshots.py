@@ -219,10 +219,6 @@ class Snapshots:
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
 
-    def name_of(self, data: bytes) -> str:
-        """git's name of a file's content."""
-        return object_name("blob", data, self.objects.length)
-
     def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
         """The name of a tree with these entries. `contents` are those of files that are new to it."""
         for data in contents:
@@ -247,10 +243,6 @@ class Snapshots:
     def changed_files(self, before: str, after: str) -> tuple[str, ...]:
         """Paths that differ between two trees."""
         return tuple(one.path for one in self.differences(before, after))
-
-    def new_files(self, before: str, after: str) -> tuple[str, ...]:
-        """Paths that only the second tree has."""
-        return tuple(one.path for one in self.differences(before, after) if one.before is None)
 
     def differences(self, before: str, after: str) -> tuple[Difference, ...]:
         """Every path that differs between two trees, with what it is in each of them."""
