@@ -115,6 +115,7 @@ async def test_another_process_s_events_can_be_followed(tmp_path: Path) -> None:
     writer = f"""
 import asyncio
 from pathlib import Path
+from headgate.core import MessageAdded
 from headgate.log import Draft, Store
 store = Store(Path({str(path)!r}))
 for slug in "abc":
