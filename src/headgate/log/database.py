@@ -121,13 +121,17 @@ def _said(db: sqlite3.Connection) -> None:
 
 def _rewrites(db: sqlite3.Connection) -> None:
     """Finds the few tasks that were undone or merged without a look at every event."""
-    db.execute(f"CREATE INDEX rewrite_events ON events (seq, task, kind) WHERE {IS_REWRITE}")
+    db.execute(
+        "CREATE INDEX rewrite_events ON events (seq, task, kind) WHERE"
+        " kind IN ('undo_started', 'undo_finished', 'undo_refused',"
+        " 'merge_started', 'merge_finished', 'merge_refused')"
+    )
 
 
 def _applied(db: sqlite3.Connection) -> None:
     """Proposals that are applied are among the rewrites."""
     db.execute("DROP INDEX rewrite_events")
-    _rewrites(db)
+    db.execute(f"CREATE INDEX rewrite_events ON events (seq, task, kind) WHERE {IS_REWRITE}")
 
 
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
