@@ -13,7 +13,7 @@ from headgate.config.schema import Monorepo, Verification
 from headgate.core import Constraints, Task, VerifyStep
 from headgate.engine import build_verifier, resolve_package
 from headgate.engine.assembly import build_context, task_boundaries
-from headgate.engine.tool_list import TOOLS, tools_for
+from headgate.engine.tool_list import TOOLS, ToolMeans, tools_for
 from headgate.errors import ConfigError, ToolDenied
 from headgate.guard import ResolvedBoundaries, redactor
 from headgate.log import Bus, Folder
@@ -71,7 +71,8 @@ class TestMonorepo:
     def test_none(self, repo: Path) -> None:
         assert resolve_package(repo, Config()) == Config()
         absent = ("run_tests", "execute", "escalate")
-        assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name not in absent)
+        shown = [tool.name for tool in tools_for(Config(), ToolMeans())]
+        assert shown == [tool.name for tool in TOOLS if tool.name not in absent]
 
     @pytest.mark.parametrize(
         ("named", "said"),
@@ -127,7 +128,9 @@ class TestMonorepo:
         assert verifier.directory == repo / "packages" / "api"
 
     def test_the_model_is_told_where(self) -> None:
-        shown = {tool.name: tool.spec.parameters for tool in tools_for(in_package("packages/api"))}
+        shown = {
+            tool.name: tool.spec.parameters for tool in tools_for(in_package("packages/api"), ToolMeans())
+        }
         assert list(shown) == [tool.name for tool in TOOLS if tool.name not in ("execute", "escalate")]
         assert "packages/api" in shown["shell"]["properties"]["command"]["description"]
 

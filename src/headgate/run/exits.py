@@ -211,7 +211,7 @@ async def try_exit(
         if by != "rules" or isinstance(verdict, Broken):
             run.record(_say_failed(check, verdict))
         return verdict.reason
-    if answer.strip() and await _is_answer(run):
+    if answer.strip() and (_is_answer(run) or await _has_insisted(run)):
         run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
     run.record(StageDoneSignalled(note=note, implied=by != "signal"))
     run.record(CheckFinished(check="exit", verdict="pass"))
@@ -246,19 +246,21 @@ def keep_refused_note(run: StageRun, note: Note) -> None:
         run.record(StageDoneSignalled(note=refused))
 
 
-async def _is_answer(run: StageRun) -> bool:
-    """Whether what the model says at the end of this stage answers the task.
-
-    That is what the flow's last conversation says, if nothing in the flow can write or no file was changed.
-    """
-    if "rewrites_plan" in run.kind.roles:
-        return False  # it writes, though not itself
+def _is_answer(run: StageRun) -> bool:
+    """Whether what the model says at the end of this stage is the answer of a flow that only reads."""
     stages, specs = run.job.conversations, [tool.spec for tool in run.job.parts.tools.values()]
     last = stages[-1]
     if run.stage.id != last.id and not (last.foreach and run.stage.item):
         return False
-    writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
-    return not writes or not await run.job.place.tree.changed_files()
+    # A planner writes, though not itself.
+    return "rewrites_plan" not in run.kind.roles and not any(
+        spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs
+    )
+
+
+async def _has_insisted(run: StageRun) -> bool:
+    """Whether the model was asked for a change, and left everything as it was: its answer is the result."""
+    return bool(run.state.refused_by["change_or_answer"]) and not await run.job.place.tree.changed_files()
 
 
 async def fail_if_too_little_done(run: StageRun, decision: Decision) -> Decision:
