@@ -25,8 +25,15 @@ from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
 from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
-from headgate.core.research import ResearchSettings
-from headgate.core.settings import Limits, ModelSettings, Price, SkillSettings, Timeouts, VerifyStep
+from headgate.core.settings import (
+    Limits,
+    ModelSettings,
+    Price,
+    ResearchSettings,
+    SkillSettings,
+    Timeouts,
+    VerifyStep,
+)
 from headgate.core.short_names import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]

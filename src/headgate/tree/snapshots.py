@@ -7,7 +7,7 @@ that a command makes later hides nothing. The user's index, refs and objects are
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -168,7 +168,8 @@ class Snapshots:
         self._existing = self.objects.find(name for mode, name in tracked.values() if mode != NESTED)
         ignored = IgnoredPaths(self.repo, of_user=_ignored_by_user(self.repo))
         files = (path for path, (mode, _) in tracked.items() if mode != NESTED)
-        return SnapshotRules(ignored, files, (path for path, (mode, _) in tracked.items() if mode == NESTED))
+        nested = [path for path, (mode, _) in tracked.items() if mode == NESTED]
+        return SnapshotRules(ignored, files, nested, _own_outputs(self.repo))
 
     def _recall(self, tree: str) -> SnapshotRules:
         entries = self.entries(tree)
@@ -186,7 +187,8 @@ class Snapshots:
         self._existing = {name for mode, name in entries.values() if mode != NESTED}
         ignored = IgnoredPaths(self.repo, recorded=texts, of_user=_ignored_by_user(self.repo))
         nested = [path for path, (mode, _) in entries.items() if mode == NESTED]
-        return SnapshotRules(ignored, (path for path, (mode, _) in entries.items() if mode != NESTED), nested)
+        files = (path for path, (mode, _) in entries.items() if mode != NESTED)
+        return SnapshotRules(ignored, files, nested, _own_outputs(self.repo))
 
     def _remember(self, entries: dict[str, Entry]) -> str:
         tree = self.objects.write_tree(entries)
@@ -313,6 +315,16 @@ class Snapshots:
         if shared == self._folder:
             return ObjectFolder(shared, [own], sha256=sha256, own=OwnFolder(shared.parent))
         return ObjectFolder(self._folder, [own, shared], sha256=sha256)
+
+
+def _own_outputs(repo: Path) -> frozenset[str]:
+    """The files in the tree that this process prints to: `headgate run ... > out.log`."""
+    found = set()
+    for descriptor in (1, 2):
+        with suppress(OSError, ValueError):  # it is closed, no file, or elsewhere
+            place = Path(f"/proc/self/fd/{descriptor}").readlink()
+            found.add(place.relative_to(repo.resolve()).as_posix())
+    return frozenset(found)
 
 
 def _ignored_by_user(repo: Path) -> str:

@@ -63,8 +63,16 @@ class Covering(Protocol):
 class SnapshotRules:
     """What decides which files belong to a snapshot, as it was when the task began."""
 
-    def __init__(self, ignored: IgnoredPaths, tracked: Iterable[str], nested: Iterable[str]) -> None:
+    def __init__(
+        self,
+        ignored: IgnoredPaths,
+        tracked: Iterable[str],
+        nested: Iterable[str],
+        outputs: frozenset[str] = frozenset(),
+    ) -> None:
         self.ignored = ignored
+        self.outputs = outputs
+        """The untracked files that Headgate's own output goes to: they grow, and nobody works on them."""
         self.tracked = frozenset(tracked)
         self.leading = frozenset(folder for path in self.tracked for folder in ancestors(path))
         self.submodules = frozenset(nested)
@@ -220,7 +228,7 @@ class TreeWalk:
         return is_ignored_now(self._tree, path)
 
     def _ignores_file(self, path: str) -> bool:
-        return path not in self._before and self._rules.ignored.file(path)
+        return path in self._rules.outputs or (path not in self._before and self._rules.ignored.file(path))
 
     def _note_repository(self, path: str) -> bool:
         """Notes the commit of a repository within the repository; False for any other folder."""
