@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crashing_store import fresh_store
-from headgate import repair, run
+from headgate import run
 from headgate.checks import AfterStep, Verification, Verifier, stop
 from headgate.core import (
     Budget,
@@ -27,6 +27,7 @@ from headgate.core import (
 )
 from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
+from headgate.features import repair
 from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
 from headgate.tools import ToolContext
