@@ -75,6 +75,6 @@ def test_an_overlap_is_exit_code_1_and_names_the_hunk(changed: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "Nothing was changed: the changes of task t1 no longer fit the working tree.",
-        "  a.txt: hunk 1 (@@ -1,3 +1,3 @@) does not apply",
+        "  a.txt: has changed at the same place, near line 2",
     ]
     assert (changed / "made" / "new.txt").exists()

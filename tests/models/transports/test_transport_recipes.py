@@ -197,7 +197,8 @@ async def test_who_researches_for_ever_is_stopped(
     assert len(started) == 2
     # Three calls in a step, and one such step in an execution.
     assert len(site.asked) <= 3 * len(started)
-    assert researcher.turns <= 30
+    # Of these, 26 are in the two executions, whose steps never conclude either.
+    assert researcher.turns <= 34
     assert not list(repo.rglob("SKILL.md"))
 
 
