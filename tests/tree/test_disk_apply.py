@@ -37,6 +37,15 @@ def repo(tmp_path: Path) -> Path:
     return root
 
 
+def test_a_file_that_is_replaced_within_a_second_gets_a_later_one(repo: Path) -> None:
+    """Python runs what it compiled from a file of the same size and the same whole second."""
+    disk, seconds = DiskWorkspace(repo), []
+    for before, after in ((b"b\n", b"c\n"), (b"c\n", b"d\n"), (b"d\n", b"longer\n")):
+        disk.apply([FileChange("b.py", before, after)])
+        seconds.append(int((repo / "b.py").stat().st_mtime))
+    assert seconds[0] < seconds[1]
+
+
 def test_create_change_delete_together(repo: Path) -> None:
     DiskWorkspace(repo).apply(
         [
