@@ -20,9 +20,8 @@ from headgate.tree.paths import ConfinedTree, is_too_deep
 from headgate.tree.workspace import ancestors
 
 LARGE = 20_000_000
-MOST_NEW = 10_000
-"""Files that a snapshot after the first reads. A command that writes more is no work that anybody reviews,
-and keeping them would take longer than a task may."""
+MOST_NEW = 5_000
+"""New files that a snapshot after the first reads. Nobody reviews more, and to keep them takes too long."""
 _LINK = "120000"
 _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -255,7 +254,7 @@ class TreeWalk:
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
                 entry, stamp = (_LINK, store(target)), stamp_of(status)
             elif stat.S_ISREG(status.st_mode):
-                is_marked = self._is_one_too_many(path) or self._hidden(path)
+                is_marked = self._is_one_too_many(marker, path) or self._hidden(path)
                 entry, stamp = self._read(directory, name, store, is_marked=is_marked)
             else:
                 return
@@ -269,9 +268,9 @@ class TreeWalk:
         if (entry[0] != NESTED or path in self._rules.unread) and is_settled(stamp, self._now):
             self.known[marker + path] = (stamp, entry)
 
-    def _is_one_too_many(self, path: str) -> bool:
-        unread = self._rules.unread
-        if not self._is_first and path not in unread:
+    def _is_one_too_many(self, marker: str, path: str) -> bool:
+        unread, is_old = self._rules.unread, path in self._rules.tracked or marker + path in self._before
+        if not (self._is_first or is_old or path in unread):
             self._read_so_far += 1
             if self._read_so_far > MOST_NEW:
                 unread.add(path)
