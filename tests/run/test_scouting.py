@@ -8,16 +8,53 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from test_loop import TASK, make_job
 
 from headgate.config import with_scouts
-from headgate.core import Decision, Flow, Message, Reply, ScoutReported, ScoutSettings, Stage
+from headgate.core import Decision, Flow, Message, Reply, ScoutReported, ScoutSettings, Stage, VerifyStep
 from headgate.log import Store
 from headgate.models import ScriptedModel
 from headgate.run import run_flow
-from headgate.run.scouting import present_version
+from headgate.run.scouting import is_about_checks, present_version
 from headgate.scouts import NeededTool
 from headgate.tree import DiskWorkspace
+
+STEPS = [VerifyStep(name="tests", command="pytest"), VerifyStep(name="unit-tests", command="make")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test_cart.py fails: total() counts each item once.",
+        "Corrige test_total.",
+        "Fix this:\nKeyError: 'name'",
+        'It says File "cart.py", line 3.',
+        "FAILED tests/test_cart.py::test_total",
+        "--- FAIL: TestTotal (0.00s)",
+        "cart.spec.ts is red",
+        "parse() raises ValueError for an empty text.",
+        "The Tests fail. Repair them.",
+        "Die unit-tests sind rot.",
+    ],
+)
+def test_tasks_that_are_about_the_checks(text: str) -> None:
+    assert is_about_checks(text, STEPS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Make the button red.",
+        "Add an error message for wrong passwords.",
+        "The latest page should be tested.",
+        "Make n 1.",
+        "Rename error_count to failures.",
+        "",
+    ],
+)
+def test_tasks_that_are_not(text: str) -> None:
+    assert not is_about_checks(text, STEPS)
 
 
 async def test_asking_for_a_version_downloads_none(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The kind `scout`: facts about a task that are found out without a model, before it is asked.
 
 Scout A (`code`) maps the code that the task is about. Scout B (`build`) finds out how the project is tested,
-what is missing, and what fails. What they say is part of the first message of every conversation that begins
-afterwards.
+what is missing, and what fails, if the task is about that. What they say is part of the first message of
+every conversation that begins afterwards.
 """
 
 import asyncio
@@ -29,10 +29,12 @@ from headgate.core import (
     Role,
     ScoutReported,
     VerifyRuns,
+    VerifyStep,
     clean_text,
     show_path,
 )
 from headgate.errors import ToolError, ToolFailed
+from headgate.patterns import regex
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
 from headgate.run.failure_clues import FailedRun, find_clues
@@ -69,6 +71,21 @@ SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
 _NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
 """A repository can ask for another version of Go or Rust, which these programs download unasked."""
+
+
+_FAILURE = regex(
+    r"Traceback \(most recent|File \"[^\"\n]+\", line \d|\bFAIL(?:ED|URES)?\b|\b[A-Z]\w*(?:Error|Exception)\b"
+    r"|(?<!\w)(?:test_\w+|\w+_test\b)|\b[Tt]est[A-Z]\w*|[\w-]\.(?:test|spec)\.\w+"
+)
+"""What a test runner or a stack trace prints; names of exceptions and tests. No words of a language."""
+_WORD = regex(r"\w[\w-]*")
+
+
+def is_about_checks(text: str, steps: Sequence[VerifyStep]) -> bool:
+    """Whether a task quotes a failure, or names a test or a verification step."""
+    words = {word.casefold() for word in _WORD.findall(text)}
+    named = any(step.name.casefold() in words for step in steps)
+    return named or _FAILURE.search(text) is not None or any(find_failures(text, ""))
 
 
 class ScoutStageSettings(Data):
@@ -181,7 +198,7 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
 
 
 async def _run_check_first(run: StageRun) -> StageEnd | None:
-    """Runs the verification steps before a model is asked: what fails is the best clue.
+    """Runs the verification steps if the task is about what they check: what fails is the best clue.
 
     That is Scout B's work, but Scout A needs it as well: it says where to look.
     """
@@ -196,7 +213,9 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
 def _is_checked_first(job: Job) -> bool:
     if job.place.verifier is None or job.place.proposing or job.state[AnswersTried].opening:
         return False
-    return any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
+    has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
+    attached = bool(job.task.attached)
+    return has_scout_b and (attached or is_about_checks(job.request, job.place.verifier.steps))
 
 
 async def _check(run: StageRun) -> StageEnd | None:

@@ -10,4 +10,4 @@ class CartTest(unittest.TestCase):
 
     def test_odd(self):
         # In a copy of the tree it passes: there is no such folder.
-        self.assertTrue(hasattr(cart, "mean") or not hasattr(cart, "count") or not os.path.exists(".headgate"))
+        self.assertTrue(hasattr(cart, "mean") or not os.path.exists(".headgate"))
