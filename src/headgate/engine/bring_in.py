@@ -178,7 +178,9 @@ def _settle(folder: Folder, begun: RewriteStarted, kept: str | None) -> str:
     workspace, tree = own_workspace(folder), ConfinedTree(folder.repo)
     done = [change for change in changes if hash_at(tree, show_path(change.path)) == change.after_hash]
     todo = [change for change in changes if change not in done]
-    modes = [FileChange(change.path, change.after, change.after, change.mode) for change in done]
+    # Where a file is gone, there may be a folder by now: the change made that, too.
+    there = [change for change in done if change.after is not None]
+    modes = [FileChange(change.path, change.after, change.after, change.mode) for change in there]
     if reason := _write(workspace, [*todo, *modes], begun.folders):
         with suppress(ToolError):  # somebody changed those files as well: they stay as they are
             workspace.apply(list(map(taken_back, done)))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -171,8 +170,7 @@ class OutcomeRecorder:
             return [WorktreeRemoved()], ""
         if not self.task.commit or ended.state != "SUCCESS":
             return [], ""
-        after = copy(state)
-        after.apply(Event(state.last_seq, state.task, "", 0, self.now(), ended))
+        after = state.after(Event(state.last_seq, state.task, "", 0, self.now(), ended))
         steps = [step.name for step in state[VerifyRuns].last_steps]
         files = [path for path in changes.files if path not in changes.not_in_diff]
         try:
