@@ -223,6 +223,16 @@ class TestCrash:
         assert place.look() == place.before
         assert place.reopen().begin() == ()
 
+    def test_modes_are_as_before(self, place: Place) -> None:
+        for name, mode in (("a.txt", 0o600), ("none.txt", 0o660), ("run.sh", 0o700)):
+            (place.root / "kept" / name).chmod(mode)
+        before = place.look()
+        place.protected.begin()
+        sh(place.root, "cd kept; echo x > a.txt; rm none.txt; chmod 777 run.sh deep/same.bin")
+        told = [one.path for one in place.reopen().check_and_restore()]
+        assert told == ["kept/a.txt", "kept/deep/same.bin", "kept/none.txt", "kept/run.sh"]
+        assert place.look() == before
+
     def test_a_check_does_it_too(self, place: Place) -> None:
         place.protected.begin()
         sh(place.root, "rm kept/a.txt")

@@ -96,7 +96,7 @@ class State:
             follow(self, event.body, event)
 
     def after(self, event: Event) -> "State":
-        """What the state would be after one more event, which must set fields only: lists are shared with it."""
+        """The state after an event that only sets fields: what is in lists and dicts is shared with it."""
         other = copy(self)
         other.clock = copy(self.clock)
         other.slices = {kind: copy(found) for kind, found in self.slices.items()}

@@ -28,6 +28,8 @@ _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache
 model did not mean to make it and need not hear of it."""
 _LINK = "120000"
 _MAY_RUN = 0o111
+_USUAL = {"100644": 0o100644, "100755": 0o100755}
+"""The modes that most files have, by their kind. Only others are noted for the process after a crash."""
 _MOST_SHOWN = 500
 _MOST_JUDGED = 10_000_000
 
@@ -273,9 +275,13 @@ class ProtectedTree:
             "files": dict(self._start.items() - tree.items()),
             "without": sorted(tree.keys() - self._start.keys()),
             "settings": sorted(self._git.places),
+            "modes": {path: mode for path, mode in self._modes.items() if self._is_unusual(path, mode)},
         }
         self._own.make(self._folder, mode=0o700)
         self._own.replace(self._noted, json.dumps(noted).encode())
+
+    def _is_unusual(self, path: str, mode: int) -> bool:
+        return stat.S_ISREG(mode) and mode not in _USUAL.values() and self.covers(path)
 
     def _recall(self) -> bool:
         """Takes what a process that was killed has kept, if a command ran then."""
@@ -286,6 +292,7 @@ class ProtectedTree:
                     "files": dict(files),
                     "without": list(without),
                     "settings": list(places),
+                    "modes": dict(modes),
                 }:
                     start = {**self._snapshots.entries(tree)}
                     start |= {str(path): (str(mode), str(name)) for path, (mode, name) in files.items()}
@@ -296,6 +303,8 @@ class ProtectedTree:
         for path in without:
             start.pop(path, None)
         self._git.places = frozenset(map(str, places))
+        self._modes = {path: _USUAL[kind] for path, (kind, _) in start.items() if kind in _USUAL}
+        self._modes |= {str(path): int(mode) for path, mode in modes.items()}
         self._start, self._tree, self._running = start, tree, True
         return True
 
