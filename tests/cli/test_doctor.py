@@ -240,6 +240,24 @@ async def test_how_tools_are_called_is_remembered_until_it_is_asked_anew(repo: P
     assert (counts, told) == ([2, 3, 5], {"text: the model called no tool, schemas are ignored"})
 
 
+async def test_a_server_that_was_started_again_with_tools_is_asked_anew(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
+    server = Server(events=(delta(content="I am"), delta(content=" ready."), last()))
+    no_tools = (400, {"error": {"message": "m does not support tools"}})
+    told = []
+    async with server.running() as address:
+        for events, refusal in ((server.events, None), (calling(), None), ((), no_tools), (calling(), None)):
+            server.events, server.refusal = events, refusal
+            found = await findings(repo, model="openai/m", base_url=address)
+            told.append(found["tool transport"].detail)
+    assert told == [
+        "text: the model called no tool, schemas are ignored",
+        "native: native tool calls work",
+        "text: the server does not accept tools, schemas are ignored",
+        "native: native tool calls work",
+    ]
+
+
 async def test_a_transport_that_is_named_is_used(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: native\n")
     server = Server(events=(delta(content='<tool_call>{"name": "report_ready", "arguments": {}}'), last()))

@@ -42,8 +42,8 @@ _REASONS = {
 
 
 def say_reason(slug: str) -> str:
-    """A reason in words."""
-    return _REASONS.get(slug, slug.replace("_", " "))
+    """A reason in words. What is a sentence already stays as it is: it may name a tool."""
+    return _REASONS.get(slug, slug.replace("_", " ") if slug.isidentifier() else slug)
 
 
 def say_end(slug: str, model: str) -> str:

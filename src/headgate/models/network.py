@@ -222,11 +222,23 @@ async def find_server_facts(
     """What is remembered about a model and its server; else they are asked, and the answers remembered.
 
     `first` is the answer to the question with a tool, if it was asked already; `fresh` remembers nothing.
+    What `first` contradicts is not believed any more: the server was started in another way since.
     """
     if not can_be_probed(settings):
         return None
     inquiry = ServerInquiry(settings, cache)
-    return (None if fresh else inquiry.recall()) or await inquiry.probe(first)
+    known = None if fresh else inquiry.recall()
+    if known and not (first and _contradicts(known, first, settings)):
+        return known
+    return await inquiry.probe(first)
+
+
+def _contradicts(known: ServerFacts, answer: Reply | ToolsUnsupported, settings: ModelSettings) -> bool:
+    """Whether the server takes tools by now, or takes none any more. A reply in words shows neither."""
+    if isinstance(answer, ToolsUnsupported):
+        return known.native == "calls"
+    profile = find_profile(split_model(settings.model)[1])
+    return known.native != "calls" and judge_calls(answer, profile) == "calls"
 
 
 async def complete_settings(

@@ -48,7 +48,7 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
     if why := explain_failure(job, stage):
         return Decision("stuck", "stage_failed", why)
     latest = job.state.tree.attempts[stage.id][-1]
-    why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
+    why = say_reason(latest.why) or "it was not finished"
     return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why.rstrip(".")}.')
 
 
