@@ -91,7 +91,7 @@ class OwnFolder:
             file.write(data)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """The same, so that whoever reads the file sees all of the old text or all of the new one."""
+        """Replaces what a file holds at once: whoever reads it sees all of the old text or all of the new."""
         new = path.with_name(f".{path.name}.new")
         self.write(new, data)
         with self.enter(path.parent) as directory:

@@ -14,7 +14,7 @@ def user_config_path() -> Path:
 
 
 def show_own_config() -> str:
-    """The same for people."""
+    """Where the user's own configuration is, as people write it: `~/.config/headgate/config.yaml`."""
     path, home = user_config_path(), Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 

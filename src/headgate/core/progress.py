@@ -303,13 +303,13 @@ def _say_why(progress: TaskProgress) -> str:
 
 
 def plan_lines(state: State) -> tuple[str, ...]:
-    """The same, a line each."""
+    """The plan as it stands, a line for each step and each execution."""
     executed = (f"{one.title} - {say_how(progress)}" for one, progress in executed_recipes(state))
     return (*(item.description for item in state[Plan].items), *executed)
 
 
 def say_execution(state: State, number: int) -> str:
-    """How an execution does, in the same words."""
+    """How an execution does, by its number, as `say_how` says it."""
     known = (progress for one, progress in executed_recipes(state) if one.number == number)
     return next(map(say_how, known), "ended")
 

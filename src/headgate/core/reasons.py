@@ -47,7 +47,7 @@ def say_reason(slug: str) -> str:
 
 
 def say_end(slug: str, model: str) -> str:
-    """The same of the end of a stage or a task that this model worked on."""
+    """Why a stage or a task ended that this model worked on, in words."""
     if slug == "model_refused" and model.startswith("script:"):
         return "the script has no reply to the request"
     return say_reason(slug)

@@ -83,7 +83,7 @@ class EditWatch:
         return found.model_copy(update={"while_away": was_away}) if found else None
 
     def pending(self, tree: str) -> EditsNoticed | None:
-        """The same, and no note is taken of it."""
+        """What `notice` would return; here, what was found does not count as known from then on."""
         if self._left is None and self._past is None:
             return None
         now = self._with_ignored(tree)

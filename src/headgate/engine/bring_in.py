@@ -188,7 +188,7 @@ def _settle(folder: Folder, begun: RewriteStarted, kept: str | None) -> str:
 
 
 def taken_back(change: FileChange) -> FileChange:
-    """What undoes a change."""
+    """The change that undoes another: content and mode as they were before it."""
     mode = change.before_mode if isinstance(change, ProposedChange) and change.before is not None else None
     return FileChange(change.path, change.after, change.before, mode)
 

@@ -88,7 +88,7 @@ class Sandbox:
     limits: CommandLimits = field(default_factory=CommandLimits)
 
     def without_writing(self) -> Self:
-        """The same, but the repository is read-only."""
+        """This sandbox, but the repository is read-only."""
         return replace(self, writable=(), read_only=(*self.writable, *self.read_only))
 
     def with_paths(
@@ -98,7 +98,7 @@ class Sandbox:
         writable: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
     ) -> Self:
-        """The same, with more that can be read or written, or not even read."""
+        """This sandbox, with more that can be read or written, or not even read."""
         return replace(
             self,
             read_only=(*self.read_only, *read_only),
@@ -107,7 +107,7 @@ class Sandbox:
         )
 
     def in_copy(self, tree: Path) -> Self:
-        """The same for a copy of the repository: the copy can be changed, the repository cannot.
+        """This sandbox for a copy of the repository: the copy can be changed, the repository cannot.
 
         Installed packages are linked from the copy. Tools may write to their caches among the packages.
         """
@@ -117,7 +117,7 @@ class Sandbox:
 
     @contextmanager
     def with_fresh_scratch(self) -> Iterator[Self]:
-        """The same, with a home and a /tmp in which nothing lies yet; they are gone with the block."""
+        """This sandbox, with a home and a /tmp in which nothing lies yet; they are gone with the block."""
         with temporary_folder("headgate-sandbox-") as scratch:
             yield replace(self, scratch=scratch)
 

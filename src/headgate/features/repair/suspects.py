@@ -115,7 +115,7 @@ def write_evidence(evidence: Evidence) -> str:
 
 
 def read_evidence(text: str) -> Evidence:
-    """The inverse."""
+    """The evidence that `write_evidence` wrote."""
     return _EVIDENCE.validate_json(text)
 
 

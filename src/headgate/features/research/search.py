@@ -70,7 +70,7 @@ class Research:
             return asked.sources
 
     async def search(self, query: str) -> tuple[WebSource, ...]:
-        """Only the search itself."""
+        """What the backend finds; no page is read."""
         async with self._open_web(self._settings) as web:
             return (await web.search(query))[: self._settings.results]
 
