@@ -205,6 +205,17 @@ class TestSpellings:
         assert self.covered(repo, "*.lag").unmatched == ("*.lag",)
 
 
+@pytest.mark.parametrize("path", [".husky/pre-commit", ".husky/new", "shared.gitconfig"])
+def test_no_tool_writes_what_git_would_run(repo: Path, path: str) -> None:
+    settings = {"core.hooksPath": ".husky/_", "include.path": "../shared.gitconfig"}
+    for name, value in settings.items():
+        subprocess.run(["git", "-C", str(repo), "config", name, value], check=True)
+    given = context(repo, Config())
+    with pytest.raises(ToolDenied, match=f"^{path} is one of git's hooks and settings: a task may not"):
+        given.workspace.apply([FileChange(path, None, b"evil")])
+    given.workspace.apply([FileChange("src/new.py", None, b"new")])
+
+
 class TestProtectedTests:
     @pytest.fixture
     def tested(self, repo: Path) -> Path:

@@ -52,6 +52,8 @@ def protection(repo: Path) -> ProtectedTree:
         "rm .git/config; mkfifo .git/config",
         "echo '* filter=x' > .git/info/attributes",
         "printf '[core]\\n\\tfsmonitor = ./evil\\n' >> shared.gitconfig",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' > later.gitconfig",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' > other.gitconfig",
         "printf '#!/bin/sh' > .husky/pre-commit",
         "printf '#!/bin/sh' > .husky/_/h",
         "rm -r .husky; ln -s evil .husky",
@@ -64,6 +66,8 @@ def test_what_a_command_does_to_them_is_undone(repo: Path, tmp_path: Path, attac
         "printf '[alias]\\n\\tx = log\\n' > shared.gitconfig; git config include.path ../shared.gitconfig",
     )
     sh(repo, "git config core.hooksPath .husky/_")
+    sh(repo, "git config --add include.path ../later.gitconfig")
+    sh(repo, "git config includeIf.onbranch:main.path ../other.gitconfig")
     before = picture(repo)
     protected = protection(repo)
     protected.begin()

@@ -70,6 +70,25 @@ def test_a_value_with_quotes_is_hidden_in_json(tmp_path: Path) -> None:
     assert redactor(tmp_path, known=[value])(json.dumps([value])) == '["[redacted]"]'
 
 
+def test_a_value_with_escapes_is_hidden_as_a_program_reads_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(r'KEY="a \"quoted\" secret\n of \\ two lines"')
+    text = 'a "quoted" secret\n of \\ two lines'
+    assert redactor(tmp_path)(f"{text} {json.dumps(text)}") == '[redacted] "[redacted]"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps("café!/secret 99"),
+        quote("café!/secret 99", safe="").lower(),
+        quote("café!/secret 99", safe="!'()*"),
+    ],
+    ids=["JSON in ASCII", "small letters in an address", "an address by a script"],
+)
+def test_a_value_beyond_ascii_is_hidden(tmp_path: Path, text: str) -> None:
+    assert redactor(tmp_path, known=["café!/secret 99"])(text).strip('"') == "[redacted]"
+
+
 def test_other_text_is_left_alone(tmp_path: Path) -> None:
     text = "def total(items):\n    return sum(items)\n"
     assert redactor(tmp_path, known=[KEY, "short"])(text) == text

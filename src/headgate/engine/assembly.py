@@ -24,6 +24,7 @@ from headgate.guard import (
     AskPerson,
     Boundaries,
     ConfigFiles,
+    GitSettings,
     HiddenValues,
     InstalledPackages,
     OnlyInside,
@@ -293,6 +294,7 @@ def build_context(
     tests = protected_tests(snapshots, config, task, baseline)
     installed = InstalledPackages(folder.tree, everything=tests.mode == "all") if tests else None
     guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
+    git_settings = GitSettings(folder.tree, folder.protected(task.id) / "aside")
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(
@@ -301,7 +303,7 @@ def build_context(
     approvals = Approvals("never" if proposing else mode, person, allowed)
     disk = DiskWorkspace(
         folder.tree,
-        (*guards, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
+        (*guards, git_settings, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
         approve=approvals.approve,
     )
     return ToolContext(

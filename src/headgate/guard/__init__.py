@@ -3,6 +3,7 @@
 from headgate.guard.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.guard.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.guard.commits import CommitFound, CommitWatch
+from headgate.guard.git_settings import GitSettings
 from headgate.guard.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.guard.installed import InstalledPackages
 from headgate.guard.protected_tests import REASON, ProtectedTests, StartFiles

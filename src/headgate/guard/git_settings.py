@@ -5,18 +5,21 @@ repository, and settings outside it, are not looked at.
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from headgate.core import Access, Denial, show_path
 from headgate.guard.rules import Rule
 from headgate.tree import Entry, GitFailed, Reverter, common_folder, git, git_folder, read_regular
 
 _PREFIX = ".git/"
 _NAMES = ("config", "config.worktree", "commondir", "info/attributes", "info/exclude")
 _OF_WORKTREE = ("config.worktree", "commondir")
+_INCLUDES = re.compile(r"include(if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _MOST_READ = 10_000_000
 
 
@@ -28,7 +31,7 @@ class GitSettings:
         self.rule = Rule(
             "git",
             "commands may not change git's hooks and settings",
-            covers=self._covers,
+            covers=self.covers,
             enters=self._enters,
         )
 
@@ -46,6 +49,13 @@ class GitSettings:
     @cached_property
     def _reverter(self) -> Reverter:
         return Reverter(self._common, self._aside)
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        """A guard: what tools write is not compared afterwards."""
+        if access.act == "write" and self.covers(access.target):
+            shown = show_path(access.target)
+            return Denial(f"{shown} is one of git's hooks and settings: a task may not change it.")
+        return None
 
     def place(self, path: str) -> tuple[Reverter, str] | None:
         """What puts a file of git's folder back, and the path that it knows it by; None for other files."""
@@ -78,7 +88,8 @@ class GitSettings:
         if not (self._repo / ".git").is_dir():
             yield ".git", self._repo / ".git"
 
-    def _covers(self, path: str) -> bool:
+    def covers(self, path: str) -> bool:
+        """Whether git may run what a file says."""
         in_place = (path == place or path.startswith(f"{place}/") for place in self.places)
         return path == ".git" or path.startswith(_PREFIX) or any(in_place)
 
@@ -105,6 +116,8 @@ class GitSettings:
             key, _, value = os.fsdecode(setting).partition("\n")
             if kind == "file":
                 found.add(name)
+                if _INCLUDES.fullmatch(key):  # it need not be there yet
+                    found.add(str(Path(name).parent / Path(value).expanduser()))
                 hooks = value if key == "core.hookspath" else hooks
         if hooks:
             folder = Path(hooks).expanduser()

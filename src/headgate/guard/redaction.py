@@ -1,5 +1,6 @@
 """Hiding the values of secrets wherever they turn up: those of a repository's files, and known keys."""
 
+import json
 import re
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -17,6 +18,9 @@ from headgate.tree import read_regular
 HIDDEN = "[redacted]"
 MAX_FILE = 256_000
 _MOST_VALUES = 5_000
+_PLAIN_IN_SCRIPTS = "!'()*"
+"""What `encodeURIComponent` leaves as it is."""
+_ESCAPED_BYTE = re.compile("%[0-9A-F]{2}")
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
 
 
@@ -75,8 +79,10 @@ def _lines_of(value: str) -> Iterator[str]:
 def _forms_of(value: str) -> Iterator[str]:
     """A value as it is, as JSON and most programs write it in quotes, in addresses, and in base64."""
     data = value.encode("utf-8", "replace")
-    yield from (value, quote(data), quote(data, safe=""), quote_plus(data))
-    yield value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    yield value
+    for address in (quote(data), quote(data, safe=""), quote(data, safe=_PLAIN_IN_SCRIPTS), quote_plus(data)):
+        yield from (address, _ESCAPED_BYTE.sub(lambda found: found[0].lower(), address))
+    yield from (json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (False, True))
     for before in range(3):  # the part that does not depend on the text around the value
         start, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
         yield b64encode(b"\0" * before + data).decode()[start:end]

@@ -20,6 +20,7 @@ _QUOTED = regex(
     r"""^\s*(?:export\s+)?([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`)""",
     re.MULTILINE | re.DOTALL,
 )
+_ESCAPE = regex(r"\\(.)", re.DOTALL)
 _PEM_LINE = regex(r"^\s*([A-Za-z0-9+/=]{24,})\s*$", re.MULTILINE)
 _NETRC = regex(r"\bpassword\s+(\S+)")
 _PGPASS = regex(r"^[^#:\n]+:[^:\n]*:[^:\n]*:[^:\n]*:(.+)$", re.MULTILINE)
@@ -51,7 +52,10 @@ class Secret(NamedTuple):
 def secrets_in(name: str, text: str) -> Iterator[Secret]:
     """The secrets in a file's text; its name says how it may have to be read."""
     pairs = [*_structured(name, text), *((key, _unquote(value)) for key, value in _PAIR.findall(text))]
-    pairs += [(found[1], found[2] or found[3] or found[4] or "") for found in _QUOTED.finditer(text)]
+    for found in _QUOTED.finditer(text):
+        pairs.append((found[1], found[2] or found[3] or found[4] or ""))
+        if "\\" in (found[2] or ""):
+            pairs.append((found[1], _ESCAPE.sub(_unescape, found[2])))
     for key, value in pairs:
         if secret := _judge(key, value):
             yield secret
@@ -92,6 +96,10 @@ def _unquote(value: str) -> str:
         end = value.find(value[0], 1)
         return value[1:end] if end > 0 else value[1:]
     return value.partition(" #")[0].rstrip()
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    return {"n": "\n", "r": "\r", "t": "\t"}.get(escape[1], escape[1])
 
 
 def _judge(key: str, value: str) -> Secret | None:
