@@ -143,6 +143,8 @@ def remove_tree(name: str, directory: int) -> None:
 
     Each folder in it is first moved up: a call for each level would reach the limits on calls and open files.
     """
+    if not stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)  # a link stays a link
     os.chmod(name, _OWNER_MAY_ALL, dir_fd=directory)
     top = os.open(name, _FOLDER, dir_fd=directory)
     try:

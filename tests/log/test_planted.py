@@ -10,7 +10,7 @@ import pytest
 from headgate.core import MessageAdded, Task
 from headgate.errors import StoreError
 from headgate.log import Draft, Store
-from headgate.regular_files import OwnFolder, PlantedFile, open_own
+from headgate.regular_files import OwnFolder, PlantedFile, open_own, remove_tree
 
 DRAFT = Draft("explore", 1, 2.0, MessageAdded(role="user", slug="task"))
 PLANTED = {
@@ -116,3 +116,16 @@ def test_no_folder_on_the_way_is_a_link(tmp_path: Path) -> None:
     with pytest.raises(PlantedFile):
         own.write(tmp_path / "own" / "file", b"x")
     assert not list(outside.iterdir())
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(0o755)
+    (tmp_path / "link").symlink_to(target)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(NotADirectoryError):
+            remove_tree("link", directory)
+    finally:
+        os.close(directory)
+    assert target.stat().st_mode & 0o777 == 0o755
