@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 PACKAGE = "headgate"
-LIMITS = {"modules in the turn": 67, "modules in the task": 210}
+LIMITS = {"modules in the turn": 68, "modules in the task": 210}
 """Figures that may fall, and rise only where somebody decides so. Functions depend on the machine."""
 TRIES = 3
 """What other threads do during the turn differs a little from run to run: the least counts."""
