@@ -36,7 +36,7 @@ class PlantedFile(HeadgateError, OSError):
 class OwnFolder:
     """A folder of Headgate's own. In it no link is followed, and only regular files are opened.
 
-    Every call opens it anew, because a command may have deleted it since.
+    Every call opens it again, because a command may have deleted it since.
     """
 
     def __init__(self, path: Path) -> None:

@@ -301,7 +301,7 @@ def test_killed_in_the_middle_and_resumed(place: Place) -> None:
     assert {name: asked.count(name) for name in asked} == {
         "leap0.go": 1,
         "leap1.go": 1,
-        "leap2.go": 2,  # it was interrupted, and started anew
+        "leap2.go": 2,  # it was interrupted, and started again
         "leap3.go": 1,
         "leap4.go": 1,
     }

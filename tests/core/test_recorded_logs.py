@@ -1,7 +1,7 @@
 """What people and scripts are told of whole tasks, from logs that were recorded once: not a word may change.
 
 `recorded/NAME.jsonl` is the log of a scenario; `recorded/NAME.json` what it says. After a change that is
-meant, `python tests/core/test_recorded_logs.py` writes the second anew.
+meant, `python tests/core/test_recorded_logs.py` writes the second again.
 """
 
 import json

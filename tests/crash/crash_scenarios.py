@@ -142,7 +142,7 @@ RICH = Scenario(
         [("write_file", {"path": "tests/test_calc.py", "content": TEST}), done("Tested.")],
         # The first verification failed.
         [edit("1", "2"), done("n is 2.")],
-        # So did the second: the plan is written anew.
+        # So did the second: the plan is written again.
         [plan("Change n.txt once more")],
         [edit("2", "3")],
         "Now n is 3.",

@@ -140,7 +140,7 @@ class ResultFile:
         self._results[result.name] = result
 
     def sort(self) -> None:
-        """Writes the file anew, by name and with one line for each exercise: all of it or nothing."""
+        """Writes the whole file again, by name and with one line for each exercise: all of it or nothing."""
         write_whole(self.path, b"".join(map(encode_result, self.results)))
 
 

@@ -142,7 +142,7 @@ class StageState:
         self.counts.turn.reported, self.counts.turn.status = True, status
 
     def take_line(self) -> None:
-        """A person said something. Once the final turn is granted, nothing begins anew."""
+        """A person said something. After the final turn is granted, this starts nothing new."""
         if not self.counts.granted:
             self.counts.begin_anew()
 

@@ -340,7 +340,7 @@ def left_out_steps(state: State) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said))
 
 
-# The plan: it is written, its steps are begun and ended, and it is written anew.
+# The plan: it is written, its steps start and end, and it is rewritten.
 
 
 class PlanWritten(Body):

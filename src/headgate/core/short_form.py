@@ -162,7 +162,7 @@ def _check_rounds(
         no_progress=budget.idle_rounds,
         idle_attempts=budget.idle_attempts,
     )
-    # A planner plans anew by itself, once it is told to.
+    # A planner writes a new plan by itself when it is told to.
     rewrites = bool(flow.checks.get("verify") and budget.replan_every) and fix.kind != PLANNER
     replans = [_replanner(flow, fix)] if rewrites else []
     worker, needs, rest = _worker(stages, fix)

@@ -111,7 +111,7 @@ class TaskStarted(Body):
     boundaries: tuple[str, ...] = ()
     """The patterns that are enforced, those found for boundaries in prose included."""
     unenforced: tuple[str, ...] = ()
-    """Boundaries that name no path: the model is told of them, and that is all."""
+    """Boundaries that name no path: the model reads them, and nothing enforces them."""
     unmatched: tuple[str, ...] = ()
     """Patterns among `boundaries` that matched nothing at the start."""
     baseline: str

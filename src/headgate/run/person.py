@@ -42,12 +42,12 @@ def _reads_on(run: StageRun) -> bool:
     Its budget holds: a stage that is done with its last turn stays done.
     """
     counts, around = run.state.counts, run.around()
-    anew = replace(counts, turn=TurnRecord(usable=True, succeeded=True), standalone_before=0)
+    fresh = replace(counts, turn=TurnRecord(usable=True, succeeded=True), standalone_before=0)
     if not counts.done:
-        return decide(anew, around, run.stage.budget).action in _TAKES_TURN
-    anew.done = anew.verdict = None
+        return decide(fresh, around, run.stage.budget).action in _TAKES_TURN
+    fresh.done = fresh.verdict = None
     is_open = run.is_conversation and not counts.granted
-    return is_open and decide(anew, around, run.stage.budget).action == "continue"
+    return is_open and decide(fresh, around, run.stage.budget).action == "continue"
 
 
 def deliver_user_messages(run: StageRun) -> None:

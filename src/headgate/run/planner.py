@@ -225,7 +225,7 @@ async def _has_changed(job: Job) -> bool:
 
 
 def tell_replan(job: Job) -> str:
-    """What a planner is told so that it plans anew."""
+    """What tells a planner to write a new plan."""
     failures = condense_failures(job.state[VerifyRuns].failures)
     return fill("replan_planner", count=times(job.state[VerifyRuns].loops), failures=failures)
 

@@ -183,7 +183,7 @@ async def test_each_turn_only_adds_to_the_prompt(turns: list[tuple[list[str], st
         assert all(old is new for old, new in zip(one.messages, two.messages, strict=False))
     roles = [message.role for message in recorder.asked[-1].messages]
     assert all(one != other for one, other in pairwise(roles))
-    # A conversation that is made anew is told in the same words.
+    # A conversation that is built again is told in the same words.
     again = Recorder("Ok.")
     await TextModel(again, UNKNOWN).reply(Request(grow(turns)[-1], TOOLS))
     assert list(again.asked[0].messages) == list(recorder.asked[-1].messages)
