@@ -182,7 +182,7 @@ class Folder:
         OwnFolder(self.outputs.parent).remove(self.outputs / task)
 
     def forget_protected(self, task: str) -> None:
-        """Removes copies that another task left under this id: after a store is deleted, ids start at 1 again."""
+        """Removes copies that an earlier task left under this id: ids start again if the store is deleted."""
         OwnFolder(self.safe).remove(self.protected(task))
 
     def forget_sandbox(self, task: str) -> None:
