@@ -20,7 +20,7 @@ from headgate.tree.paths import ConfinedTree, is_too_deep
 from headgate.tree.workspace import ancestors
 
 LARGE = 20_000_000
-MOST_NEW = 5_000
+MOST_NEW = 1_000
 """New files that a snapshot after the first reads. Nobody reviews more, and to keep them takes too long."""
 _LINK = "120000"
 _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
