@@ -206,6 +206,11 @@ async def test_keys_move_through_lists_and_to_the_search(served: Path) -> None:
         ):
             await page.keyboard.press(key)
             assert await page.evaluate(focused) == expected
+        await page.keyboard.press("k")
+        added = await page.request.post(f"http://localhost:{port}/api/tasks", data={"text": "Added"})
+        assert added.ok
+        await expect(page.get_by_text("Added", exact=True)).to_be_visible()
+        assert await page.evaluate(focused) == "Two"
         await page.get_by_label("What should be done?").fill("Four")
         await page.get_by_role("button", name="Remove t1").click()
         await expect(page.get_by_text("One", exact=True)).to_have_count(0)

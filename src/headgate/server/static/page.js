@@ -75,7 +75,8 @@
     });
   }
 
-  // Swapping: unchanged parts keep their focus and their selection, and what was unfolded stays so.
+  // Swapping: unchanged parts are left alone, what was unfolded stays so, and htmx gives the focus back to the id
+  // that had it.
 
   document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
     const part = event.detail.fragment.firstElementChild;
