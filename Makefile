@@ -7,7 +7,7 @@ MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -g
 
 pytest = PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs --tier $(1)
 
-.PHONY: demo test check everything rest lint compiled format docs bestiary eval-local clean
+.PHONY: demo test check everything rest failed lint compiled format docs bestiary eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
@@ -30,6 +30,10 @@ everything: test rest
 rest: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory -j 2 lint compiled
 	$(call pytest,rest)
+
+# What failed in the last run, again, one after the other. Fails if nothing did.
+failed: $(VENV)/.installed-dev
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 0 --tier everything --last-failed --last-failed-no-failures none -v
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
