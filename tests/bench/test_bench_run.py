@@ -46,13 +46,10 @@ def test_the_stub_first_and_then_the_solution(place: Place) -> None:
     assert sorted(file.name for file in kept.iterdir()) == ["changes.diff", "try-1.log", "try-2.log"]
     assert "+    return year % 4 == 0" in (kept / "changes.diff").read_text()
     assert "test_fourth_century" in (kept / "try-1.log").read_text()
-    page = (place.out / "report.html").read_text()
-    assert page.count('aria-expanded="false"') == len(EXERCISES)
-    assert "<h3>Try 1: leap_test.py::LeapTest::test_century (leap_test.py:11)" in page
     (run,) = json.loads((place.out / "settings.json").read_text())["runs"]
     assert [run["version"], run["exercises_commit"]] == [__version__, ""]
-    for fact in (run["started"][:16].replace("T", " "), f"{__version__}", model.url, run["machine"]):
-        assert fact in page
+    assert run["started"].startswith("20")
+    assert "Python" in run["machine"]
 
 
 def test_what_is_kept_of_long_output_is_bounded(place: Place) -> None:
@@ -618,7 +615,7 @@ def test_only_some(place: Place) -> None:
     assert [line.split("\t")[1] for line in rest.stdout.splitlines()] == ["set-0", "set-3"]
 
 
-def test_comparing_two_runs_and_writing_the_page_again(place: Place) -> None:
+def test_comparing_two_runs(place: Place) -> None:
     write_many(place, 2)
     with model_server(solve_any) as model:
         place.bench(model.url, *QUICK)
@@ -628,26 +625,12 @@ def test_comparing_two_runs_and_writing_the_page_again(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "2 exercises in both: openai/m solved 2, openai/weak solved 0."
     assert "p = 0.5. These are too few to tell" in done.stdout
-    assert done.stdout.splitlines()[-1] == "Page: other/compare.html"
-    page = (place.root / "other" / "compare.html").read_text()
-    assert "<h2>Solved by one run only: 2</h2>" in page
-    assert "2 of 2; 95% interval 34.2% to 100.0%" in page
-    assert page.count("<dt>Date</dt>") == 2
-    assert "<h3>Diff, A</h3>" in page
-    elsewhere = place.headgate("bench", "compare", "out", "other", "--to", "nosuch/page.html")
-    assert elsewhere.returncode == 2
-    assert elsewhere.stderr.endswith("nosuch/page.html cannot be written: there is no folder nosuch.\n")
-    first = (place.out / "report.html").read_bytes()
-    (place.out / "report.html").unlink()
-    again = place.headgate("bench", "page", "out")
-    assert (again.returncode, again.stdout) == (0, "out/report.html\n")
-    assert (place.out / "report.html").read_bytes() == first
     missing = place.headgate("bench", "compare", "out", "nosuch")
     assert (missing.returncode, missing.stderr) == (
         2,
         "headgate: nosuch cannot be read: No such file or directory.\n",
     )
     (place.root / "bad.jsonl").write_text(json.dumps({"name": "x"}) + "\n")
-    bad = place.headgate("bench", "page", "bad.jsonl")
+    bad = place.headgate("bench", "compare", "out", "bad.jsonl")
     assert bad.returncode == 2
     assert "bad.jsonl, line 1 is not a result of headgate bench" in bad.stderr

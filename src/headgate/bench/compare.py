@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import comb
 
 from headgate.bench.results import ExerciseResult
-from headgate.bench.statistics import mcnemar_exact
 
 SIGNIFICANT = 0.05
 FEWEST_DIFFERENT = 6
@@ -22,10 +22,6 @@ class Comparison:
     neither: tuple[str, ...]
     left_out: int
     """Exercises that only one of the runs has judged."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted((*self.both, *self.only_first, *self.only_second, *self.neither)))
 
     @property
     def total(self) -> int:
@@ -68,7 +64,14 @@ def render_comparison(found: Comparison, first: str, second: str) -> Iterator[st
     yield from _named(f"Only by {second}", found.only_second)
     if found.left_out:
         yield f"Left out, because only one run has judged them: {found.left_out}."
-    yield conclude(found, first, second)
+    yield _conclude(found, first, second)
+
+
+def mcnemar_exact(only_first: int, only_second: int) -> float:
+    """The two-sided p value of McNemar's exact test: how likely so lopsided a split is by chance alone."""
+    total, fewer = only_first + only_second, min(only_first, only_second)
+    tail = sum(comb(total, count) for count in range(fewer + 1))
+    return min(1.0, 2 * tail / (1 << total))
 
 
 def _named(words: str, names: Sequence[str]) -> Iterator[str]:
@@ -77,7 +80,7 @@ def _named(words: str, names: Sequence[str]) -> Iterator[str]:
     yield f"{words}: {len(names)}{f' ({listed}{more})' if names else ''}."
 
 
-def conclude(found: Comparison, first: str, second: str) -> str:
+def _conclude(found: Comparison, first: str, second: str) -> str:
     """Whether one of the two is better, in a sentence or two."""
     different = len(found.only_first) + len(found.only_second)
     if not different:

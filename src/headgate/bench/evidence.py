@@ -1,4 +1,4 @@
-"""What an exercise left to look at: its diff and what its tests printed, cut to a size that a page can show.
+"""What an exercise left to look at: its diff and what its tests printed, cut to a size that can be looked at.
 
 It is kept in files beside the results, not in them: what tests print differs from run to run.
 """
@@ -41,30 +41,11 @@ def keep_evidence(out: Path, name: str, evidence: Evidence) -> None:
     folder = out.resolve() / EVIDENCE / name
     remove_own_folder(folder)
     files = {DIFF: evidence.diff}
-    files |= {_log_name(number): output for number, output in enumerate(evidence.outputs, 1)}
+    files |= {f"try-{number}.log": output for number, output in enumerate(evidence.outputs, 1)}
     for file, text in files.items():
         if text:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text, encoding="utf-8", errors="replace", newline="")
-
-
-def read_evidence(out: Path, name: str, tries: int) -> Evidence:
-    """What is kept of one exercise; results of older versions have nothing."""
-    folder = out / EVIDENCE / name
-    return Evidence(
-        _read_text(folder / DIFF), tuple(_read_text(folder / _log_name(n)) for n in range(1, tries + 1))
-    )
-
-
-def _log_name(number: int) -> str:
-    return f"try-{number}.log"
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _read_ends(log: Path) -> str:

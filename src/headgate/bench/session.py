@@ -12,9 +12,8 @@ from pathlib import Path
 from headgate.bench.evidence import keep_evidence
 from headgate.bench.exercise_run import ExerciseRun, Terms
 from headgate.bench.exercises import Exercise
-from headgate.bench.facts import observe_facts
 from headgate.bench.results import RESULTS, ExerciseResult, ResultFile
-from headgate.bench.settings import RunSettings, describe_run, keep_settings
+from headgate.bench.settings import RunSettings, describe_run, keep_settings, observe_facts
 from headgate.core import Event
 from headgate.errors import ConfigError
 from headgate.process import FileLock, uninterrupted

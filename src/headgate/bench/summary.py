@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import median
 
 from headgate.bench.results import ExerciseResult, Tokens
-from headgate.bench.statistics import quantile, wilson_interval
 from headgate.core import say_reason
 
 MOST_NAMED = 10
+_Z = 1.959964
+"""For intervals that hold the truth in 95 of 100 cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,8 @@ class PassRate:
     def share(self) -> float:
         return self.passed / self.total if self.total else 0.0
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        return wilson_interval(self.passed, self.total)
-
     def __str__(self) -> str:
-        low, high = self.interval
+        low, high = wilson_interval(self.passed, self.total)
         return f"{self.share:.1%} ({self.passed} of {self.total}; 95% interval {low:.1%} to {high:.1%})"
 
 
@@ -94,6 +93,14 @@ def summarise(results: Sequence[ExerciseResult], tries: int | None = None) -> Su
     return Summary(tuple(results), tries or max(most, 1))
 
 
+def wilson_interval(passed: int, total: int) -> tuple[float, float]:
+    """Where a pass rate lies, with 95% confidence, by Wilson's score."""
+    rate, square = passed / total, _Z * _Z
+    middle = (rate + square / (2 * total)) / (1 + square / total)
+    half = _Z * sqrt(rate * (1 - rate) / total + square / (4 * total * total)) / (1 + square / total)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def _say_ending(result: ExerciseResult) -> str:
     if result.passed is not None:
         return f"passed in try {result.passed}"
@@ -104,7 +111,7 @@ def _say_ending(result: ExerciseResult) -> str:
 
 def render_summary(summary: Summary) -> Iterator[str]:
     """The summary as lines for a terminal."""
-    for number in range(1, summary.tries + 1):
+    for number in range(1, summary.tries + 1) if summary.judged else ():
         within = f"within {number} tries" if number > 1 else "in the first try"
         yield f"Passed {within}: {summary.rate(number)}"
     if len(summary.languages) > 1:
@@ -123,9 +130,9 @@ def render_summary(summary: Summary) -> Iterator[str]:
         f" in {summary.requests:,} requests{f'; cost {summary.cost:.4f}' if summary.cost else ''}"
     )
     yield (
-        f"Time: {say_seconds(sum(summary.seconds))} in all exercises together; median"
-        f" {say_seconds(quantile(summary.seconds, 0.5))},"
-        f" longest {say_seconds(max(summary.seconds, default=0.0))}"
+        f"Time: {_say_seconds(sum(summary.seconds))} in all exercises together; median"
+        f" {_say_seconds(median(summary.seconds or (0.0,)))},"
+        f" longest {_say_seconds(max(summary.seconds, default=0.0))}"
     )
     if problems := summary.problems:
         why = "because of the environment or of the exercise itself"
@@ -141,7 +148,7 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{words} ({count})" for words, count in ordered)
 
 
-def say_seconds(seconds: float) -> str:
+def _say_seconds(seconds: float) -> str:
     """`4.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"

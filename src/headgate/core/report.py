@@ -269,7 +269,9 @@ def try_line(number: int, reason: str | None, final_turns: Iterable[str] = ()) -
         return f"Finished Try{number}"
     said = " ".join("".join(char if char.isprintable() else " " for char in reason).split())
     forced = ", ".join(dict.fromkeys(final_turns))
-    return f"Failed Try{number}: {said[:LINE_CHARS].rstrip()}{f' [final turn: {forced}]' if forced else ''}"
+    if len(said) > LINE_CHARS:  # no word is cut: it may be an address
+        said = f"{said[:LINE_CHARS].rpartition(' ')[0] or said[:LINE_CHARS]} …"
+    return f"Failed Try{number}: {said}{f' [final turn: {forced}]' if forced else ''}"
 
 
 def report_events(state: State, ended: TaskEnded, at: float) -> list[Body]:

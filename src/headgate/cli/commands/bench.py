@@ -1,9 +1,9 @@
-"""`headgate bench`: runs many exercises and keeps the results; compares two runs; writes the page."""
+"""`headgate bench`: runs many exercises and keeps the results; compares two runs."""
 
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,22 +14,16 @@ from headgate.bench import (
     RESULTS,
     SECONDS,
     BenchRun,
-    ComparedRun,
-    Evidence,
     ExerciseResult,
     Terms,
     canonical_language,
     compare_results,
     find_exercises,
-    read_evidence,
     read_results,
     read_settings,
     render_comparison,
-    render_comparison_page,
-    render_page,
     render_summary,
     summarise,
-    write_whole,
 )
 from headgate.cli.bench_view import BenchView, say_results
 from headgate.cli.follow import on_interrupt
@@ -46,14 +40,12 @@ from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.errors import ConfigError
 from headgate.process import is_inside_command
 
-PAGE, COMPARISON = "report.html", "compare.html"
 OUT = Path("bench-results")
 EPILOG = """\b
 Examples:
   headgate bench exercises --model ollama/qwen3-coder
   headgate bench exercises --only 'python/*' --parallel 4
   headgate bench compare bench-results/one bench-results/two
-  headgate bench page bench-results/one
 """
 
 
@@ -154,9 +146,8 @@ def run(
     ends with the tests; the next one continues the same conversation with their output.
 
     Standard output has a line for each try: Finished TryN, or Failed TryN: and the reason, then a tab and
-    the exercise's name. The results are lines of JSON in --out, where report.html shows them as well. After
-    a crash or Ctrl-C, run the same command again: it skips what has a result, and retries what could not be
-    judged.
+    the exercise's name. The results are lines of JSON in --out. After a crash or Ctrl-C, run the
+    same command again: it skips what has a result, and retries what could not be judged.
 
     The exit code is 0 if the run got to its end, however many exercises passed. It is 3 if no exercise
     could be judged.
@@ -182,13 +173,11 @@ def run(
     results = asyncio.run(_follow(bench, view))
     if results is None:
         found = read_results(bench.out) if (bench.out / RESULTS).exists() else []
-        _write_results(bench.out / PAGE, found, bench.out)
         _tell(f"Stopped. {say_results(len(found))}; run the same command again to continue.")
         sys.exit(EXIT_CANCELLED)
-    _write_results(bench.out / PAGE, results, bench.out)
     for line in render_summary(summarise(results, tries)):
         _tell(line)
-    _tell(f"Results: {bench.out / RESULTS}; page: {bench.out / PAGE}")
+    _tell(f"Results: {bench.out / RESULTS}")
     sys.exit(EXIT_SUCCESS if any(result.judged for result in results) else EXIT_ENVIRONMENT)
 
 
@@ -211,80 +200,23 @@ async def _follow(bench: BenchRun, view: BenchView) -> list[ExerciseResult] | No
 @command.command("compare")
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
-@click.option(
-    "--to",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The page to write.  [default: compare.html, beside the results of B]",
-)
-def compare(first: Path, second: Path, to: Path | None) -> None:
+def compare(first: Path, second: Path) -> None:
     """Compare two runs over the same exercises.
 
     A and B are folders with results, or their results.jsonl. Only exercises that both have judged count. The
-    p value is that of McNemar's exact test. A page shows which exercises differ, with tokens, times and
-    intervals.
+    p value is that of McNemar's exact test.
     """
     paths = (first, second)
     names = [_run_name(path) for path in paths]
     if names[0] == names[1]:
         names = [str(first), str(second)]
-    runs = [
-        ComparedRun(name, read_results(path), read_settings(_folder(path)), _evidence_in(_folder(path)))
-        for name, path in zip(names, paths, strict=True)
-    ]
-    found = compare_results(runs[0].results, runs[1].results)
+    found = compare_results(*map(read_results, paths))
     for line in render_comparison(found, *names):
         say(line, hanging=2)
-    target = to or _folder(second) / COMPARISON
-    _write_page(target, render_comparison_page(*runs))
-    say(f"Page: {target}")
-
-
-@command.command("page")
-@click.argument("results", metavar="RESULTS", type=click.Path(path_type=Path))
-@click.option(
-    "--to", type=click.Path(path_type=Path), metavar="FILE", help="The file to write.  [default: report.html]"
-)
-def page(results: Path, to: Path | None) -> None:
-    """Write the page of a run again.
-
-    RESULTS is a folder with results, or a results.jsonl. The page is written beside it.
-    """
-    folder = _folder(results)
-    target = to or folder / PAGE
-    _write_results(target, read_results(results), folder)
-    say(str(target))
-
-
-def _write_results(target: Path, results: Sequence[ExerciseResult], folder: Path) -> None:
-    settings = read_settings(folder)
-    summary = summarise(results, settings.tries if settings else None)
-    _write_page(target, render_page(summary, settings, _evidence_in(folder)))
-
-
-def _write_page(target: Path, page: str) -> None:
-    try:
-        write_whole(target, page.encode("utf-8", "replace"))
-    except FileNotFoundError:
-        raise ConfigError(f"{target} cannot be written: there is no folder {target.parent}.") from None
-    except OSError as error:
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror}. Name another file with --to."
-        ) from None
-
-
-def _evidence_in(folder: Path) -> Callable[[ExerciseResult], Evidence]:
-    """What a folder with results keeps of an exercise."""
-    return lambda result: read_evidence(folder, result.name, len(result.tries))
-
-
-def _folder(results: Path) -> Path:
-    """The folder of results, which are named themselves or by their folder."""
-    return results if results.is_dir() else results.parent
 
 
 def _run_name(path: Path) -> str:
-    settings = read_settings(_folder(path))
+    settings = read_settings(path if path.is_dir() else path.parent)
     return settings.model if settings and settings.model else str(path)
 
 
