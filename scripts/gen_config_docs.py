@@ -24,6 +24,7 @@ from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
 from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
+from headgate.core.names import FLAT_NAMES, FOR_ALL_STAGES
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import (
     Limits,
@@ -34,7 +35,6 @@ from headgate.core.settings import (
     Timeouts,
     VerifyStep,
 )
-from headgate.core.short_names import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "configuration.md"
@@ -98,9 +98,15 @@ def render() -> str:
         if model is ViewPolicy:
             lines += _check_section()
     lines += ["", "## A stage's flat names", "", "The same knobs, written flat.", ""]
-    lines += ["| name | stands for |", "|---|---|"]
-    lines += [f"| `{flat}` | `{knob}: {{{name}: ...}}` |" for flat, (knob, name) in FLAT_NAMES.items()]
+    lines += ["| name | stands for |", "|---|---|", *map(_name_row, FLAT_NAMES.items())]
+    lines += ["", "## For all stages", "", "Keys of `agent.yaml`, for stages that do not say otherwise.", ""]
+    lines += ["| name | stands for |", "|---|---|", *map(_name_row, FOR_ALL_STAGES.items())]
     return "\n".join(lines) + "\n"
+
+
+def _name_row(named: tuple[str, tuple[str, str]]) -> str:
+    name, (knob, field) = named
+    return f"| `{name}` | `{knob}: {{{field}: ...}}` |" if knob else f"| `{name}` | `{field}: ...` |"
 
 
 HIDDEN = {"item"}

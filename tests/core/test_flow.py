@@ -16,8 +16,8 @@ from headgate.core import (
     stages_before,
 )
 from headgate.core.flow_check import Problem, find_cycle
+from headgate.core.names import checks_from_list
 from headgate.core.needs import next_stage
-from headgate.core.short_names import checks_from_list
 
 
 def spec(name: str, category: Category) -> ToolSpec:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from headgate.config.flows import (
     ANY_NAMES,
@@ -16,6 +16,7 @@ from headgate.config.flows import (
 from headgate.config.schema import Config, FlowFile, FlowKnobs
 from headgate.config.yaml_files import Document
 from headgate.core import (
+    FOR_ALL_STAGES,
     PLAN_TOOL,
     Data,
     Flow,
@@ -147,69 +148,47 @@ def _document_with(key: str, documents: Sequence[Document]) -> Document:
     return next((item for item in reversed(documents) if key in item.data), Document("agent.yaml", {}))
 
 
-Policy = TypeVar("Policy", bound=Data)
-_VIEW = ("strip_thinking", "truncate_chars", "truncate_keep_last")
+_LOOPS = ("identical_calls", "idle_reads", "idle_thoughts")
 
 
 def tune(flow: Flow, knobs: FlowKnobs, *, builtin: bool = False) -> Flow:
     """A flow with what the knobs say wherever it does not say so itself; a built-in one always gives way."""
-    given = {"replan_max": knobs.task_replan_max, "skip_readonly": knobs.task_skip_readonly}
-    chosen = {name: value for name, value in given.items() if name not in flow.model_fields_set}
-    stages = tuple(_tune_stage(stage, knobs, builtin) for stage in flow.stages)
-    replan = _tune_stage(flow.replan, knobs, builtin)
-    return flow.model_copy(update={**chosen, "stages": stages, "replan": replan})
-
-
-def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
-    if stage.stages:
-        inner = tuple(_tune_stage(child, knobs, builtin) for child in stage.stages)
-        return stage.model_copy(update={"stages": inner})
-    view: dict[str, Any] = {
-        "history": knobs.flow_history_mode,
-        "max_messages": knobs.flow_history_max_messages,
-        "keep_first": knobs.flow_history_keep_first,
-        "notes_window": knobs.flow_context_window,
-    }
-    for name in _VIEW:
-        written = {"strip_thinking": "strip_thinking"}.get(name, f"tool_{name}")
-        own = getattr(knobs, f"flow_history_{written}")
-        view[name] = getattr(knobs, f"history_{written}") if own is None else own
-    scope = ToolScope(allow=knobs.tools_allow, block=knobs.tools_block or ())
-    update: dict[str, Any] = {
-        "view": _fill_in(stage.view, view, builtin),
-        "budget": _fill_in(stage.budget, _budget(knobs), builtin),
-        "tools": _fill_in(stage.tools, {"allow": scope.allow, "block": scope.block or None}, False),
-    }
-    own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
-    update |= _left_open(stage, own, False)
-    if stage.candidates or stage.kind != "talk":  # it calls no tools, and has no conversation
-        update = {name: update[name] for name in ("budget", "required") if name in update}
-    return stage.model_copy(update=update)
-
-
-def _budget(knobs: FlowKnobs) -> dict[str, Any]:
-    loops = {
-        "identical_calls": knobs.loop_identical_calls,
-        "idle_reads": knobs.loop_reads,
-        "idle_thoughts": knobs.loop_thoughts,
-    }
+    own = {"replan_max": knobs.task_replan_max, "skip_readonly": knobs.task_skip_readonly}
+    said: dict[str, dict[str, Any]] = {"": {}, "view": {}, "budget": {}, "tools": {}}
+    for name, (knob, field) in FOR_ALL_STAGES.items():
+        if (value := getattr(knobs, name)) is not None:
+            said[knob].setdefault(field, value)
     if not knobs.loop_detection:
-        loops = dict.fromkeys(loops, 0)
-    own = {"retries": knobs.flow_stage_retries, "standalone_status": knobs.task_status_standalone}
-    return {**own, **loops, "loop_patience": knobs.loop_patience}
+        said["budget"] |= dict.fromkeys(_LOOPS, 0)
+    said["tools"] = ToolScope(**said["tools"]).model_dump(exclude_unset=True)
+    stages = tuple(_tune_stage(stage, said, builtin) for stage in flow.stages)
+    replan = _tune_stage(flow.replan, said, builtin)
+    return flow.model_copy(update={**_left_open(flow, own), "stages": stages, "replan": replan})
 
 
-def _fill_in(policy: Policy, values: Mapping[str, Any], wins: bool) -> Policy:
-    return policy.model_copy(update=_left_open(policy, values, wins))
+def _tune_stage(stage: Stage, said: Mapping[str, Mapping[str, Any]], builtin: bool) -> Stage:
+    if stage.stages:
+        inner = tuple(_tune_stage(child, said, builtin) for child in stage.stages)
+        return stage.model_copy(update={"stages": inner})
+    own = _left_open(stage, said[""])
+    knobs = {"budget": _fill_in(stage.budget, said["budget"], builtin)}
+    if stage.candidates or stage.kind != "talk":  # it calls no tools, and has no conversation
+        own.pop("retry_hints", None)
+    else:
+        knobs |= {
+            "view": _fill_in(stage.view, said["view"], builtin),
+            "tools": _fill_in(stage.tools, said["tools"], False),
+        }
+    return stage.model_copy(update={**own, **knobs})
 
 
-def _left_open(policy: Data, values: Mapping[str, Any], wins: bool) -> dict[str, Any]:
-    """The values that were given and that the policy, as written, leaves open, or that win over it."""
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and (wins or name not in policy.model_fields_set)
-    }
+def _fill_in(policy: Data, said: Mapping[str, Any], wins: bool) -> Data:
+    return policy.model_copy(update=said if wins else _left_open(policy, said))
+
+
+def _left_open(policy: Data, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what is said, what the policy, as written, leaves open."""
+    return {name: value for name, value in said.items() if name not in policy.model_fields_set}
 
 
 def with_plan_mode(flow: Flow, mode: str) -> Flow:

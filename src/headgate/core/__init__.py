@@ -152,6 +152,11 @@ from headgate.core.messages import (
     clean_text,
     written,
 )
+from headgate.core.names import (
+    ERROR_NAMES,
+    FLAT_NAMES,
+    FOR_ALL_STAGES,
+)
 from headgate.core.needs import (
     SKIP_CONDITION,
 )
@@ -302,10 +307,6 @@ from headgate.core.short_form import (
     free_id,
     run_order,
     task_rounds,
-)
-from headgate.core.short_names import (
-    ERROR_NAMES,
-    FLAT_NAMES,
 )
 from headgate.core.spared_tests import (
     spared_by_task,

@@ -4,15 +4,27 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from headgate.core.compaction import Compaction
 from headgate.core.conditions import CODE, check_condition
 from headgate.core.instructions import SystemPart, system_parts
 from headgate.core.knobs import ID, Agent, Budget, ToolScope, ViewPolicy, spread_agent
+from headgate.core.names import (
+    ERROR_NAMES,
+    FLAT_NAMES,
+    checks_from_list,
+    nest_flat_names,
+    spell_out_on_error,
+)
 from headgate.core.settings import Data
-from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
-from headgate.core.short_names import spell_out_on_error as _spell_out
 
 if TYPE_CHECKING:
     from headgate.core.recipes import Recipe
@@ -286,43 +298,29 @@ REPLAN = Stage(
 )
 
 
-def spread_error_names(value: Any) -> Any:
-    """A flow as written, with what it says about errors put into each stage that does not say it itself."""
-    if not isinstance(value, Mapping) or not set(ERROR_NAMES) & set(value):
-        return value
-    spelt = _spell_out({name: value[name] for name in ERROR_NAMES if name in value})
+def _error_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a flow as written says about errors, as fields of a stage's budget."""
+    spelt = spell_out_on_error({name: value[name] for name in ERROR_NAMES if name in value})
     fields = {FLAT_NAMES[name][1]: item for name, item in spelt.items()}
     try:
-        Budget.model_validate(fields)
+        read = Budget.model_validate(fields)
     except ValidationError as error:
         said = error.errors()[0]
         name = next(name for name in spelt if FLAT_NAMES[name][1] == said["loc"][0])
         raise ValueError(f"`{name}`: {said['msg'].lower()}") from None
-    rest = {key: item for key, item in value.items() if key not in ERROR_NAMES}
-    stages = value.get("stages")
-    if isinstance(stages, list | tuple):
-        rest["stages"] = [_with_budget(stage, fields) for stage in stages]
-    return rest
+    return {name: getattr(read, name) for name in fields}
 
 
-def _with_budget(stage: Any, fields: Mapping[str, Any]) -> Any:
+def _with_budget(stage: Stage, fields: Mapping[str, Any]) -> Stage:
     """A stage, or the stages of a group, with fields of the budget where they do not say otherwise."""
-    if isinstance(stage, Stage):
-        if stage.kind in WITHOUT_BUDGET:
-            return stage
-        if stage.stages:
-            inside = tuple(_with_budget(child, fields) for child in stage.stages)
-            return stage.model_copy(update={"stages": inside})
-        said = stage.budget.model_fields_set
-        lacking = {name: item for name, item in fields.items() if name not in said}
-        return stage.model_copy(update={"budget": stage.budget.model_copy(update=lacking)})
-    if not isinstance(stage, Mapping) or stage.get("kind") in WITHOUT_BUDGET:
+    if stage.kind in WITHOUT_BUDGET:
         return stage
-    if stage.get("stages"):
-        return {**stage, "stages": [_with_budget(child, fields) for child in stage["stages"]]}
-    nested = nest_flat_names(stage)
-    budget = nested.get("budget", {})
-    return {**nested, "budget": {**fields, **budget}} if isinstance(budget, Mapping) else stage
+    if stage.stages:
+        inside = tuple(_with_budget(child, fields) for child in stage.stages)
+        return stage.model_copy(update={"stages": inside})
+    said = stage.budget.model_fields_set
+    lacking = {name: item for name, item in fields.items() if name not in said}
+    return stage.model_copy(update={"budget": stage.budget.model_copy(update=lacking)})
 
 
 class Flow(Data):
@@ -363,10 +361,15 @@ class Flow(Data):
     def _system_parts(cls, value: Any) -> Any:
         return system_parts(value)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _spread_error_names(cls, value: Any) -> Any:
-        return spread_error_names(value)
+    def _spread_error_names(cls, value: Any, read: ModelWrapValidatorHandler["Flow"]) -> "Flow":
+        """What it says about errors goes into each stage that does not say it itself."""
+        if not isinstance(value, Mapping) or not set(ERROR_NAMES) & set(value):
+            return read(value)
+        fields = _error_fields(value)
+        flow = read({key: item for key, item in value.items() if key not in ERROR_NAMES})
+        return flow.model_copy(update={"stages": tuple(_with_budget(stage, fields) for stage in flow.stages)})
 
     @field_validator("checks", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Short names in flow files, and where each of them belongs."""
+"""The one table of names: what flow files and agent.yaml call a field of a stage, and where it belongs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,22 @@ FLAT_NAMES: dict[str, tuple[str, str]] = {
     "on_max_retries": ("budget", "exhausted"),
     "retry_backoff": ("budget", "retry_backoff"),
 }
-"""Each flat name, and the knob and field that it stands for."""
+"""Each flat name of a stage, and the knob and field that it stands for."""
+FOR_ALL_STAGES: dict[str, tuple[str, str]] = {
+    **{f"flow_{name}": place for name, place in FLAT_NAMES.items() if place[0] == "view"},
+    **{name: FLAT_NAMES[name] for name in ("history_strip_thinking", "tools_allow", "tools_block")},
+    **{name: FLAT_NAMES[name] for name in FLAT_NAMES if name.startswith("history_tool_")},
+    "flow_stage_retries": FLAT_NAMES["stage_retries"],
+    "flow_stage_required": ("", "required"),
+    "flow_retry_hints": ("", "retry_hints"),
+    "task_status_standalone": ("budget", "standalone_status"),
+    "loop_identical_calls": ("budget", "identical_calls"),
+    "loop_reads": ("budget", "idle_reads"),
+    "loop_thoughts": ("budget", "idle_thoughts"),
+    "loop_patience": ("budget", "loop_patience"),
+}
+"""What agent.yaml says for all stages. A field without a knob is the stage's own; of two names for one field,
+the first one takes precedence."""
 ON_ERROR = "on_error"
 """The one short name that stands for more than one field."""
 ERROR_NAMES = (ON_ERROR, "max_retries", "on_max_retries", "retry_backoff")
