@@ -57,7 +57,6 @@ class Server:
 
     port: int
     seen: list[Seen] = field(default_factory=list)
-    connections: int = 0
 
     @property
     def url(self) -> str:
@@ -69,7 +68,6 @@ async def serve(*responses: Respond) -> AsyncIterator[Server]:
     """Answers the n-th request with the n-th response, and all further ones with the last."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.connections += 1
         try:
             while head := await _read_head(reader):
                 line, *lines = head.decode("latin-1").split("\r\n")
