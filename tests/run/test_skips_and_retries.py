@@ -8,8 +8,8 @@ import pytest
 from test_groups import TASK, Counter, Ran, count, make_job, plain_kind, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.cli.commands.look_back import detail_lines
 from headgate.core import Decision, DecisionMade, Note, Situation, StageSkipped, fold
+from headgate.engine import detail_lines
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.run import StageEnd, StageRun, restore, run_flow
 
@@ -248,7 +248,7 @@ async def test_a_condition_that_cannot_be_asked_ends_the_flow(store: Store, code
 async def test_people_see_why_a_stage_did_not_run(store: Store) -> None:
     ran = await run(store, count("a"), count("b", when="a.failed"))
     folder = Folder(store.path.parent)
-    lines = [line for event in ran.events for line in detail_lines(event, folder)]
+    lines = [line for event in ran.events for line in detail_lines(event, "", folder)]
     assert lines == ["  b: not run (condition)"]
     state = fold(ran.events)
     skips = [event for event in ran.events if isinstance(event.body, StageSkipped)]

@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def rows(page: str) -> dict[str, str]:
     """The tasks of the history by their ids, as text."""
-    found = re.findall(r'<a class="row" href="/tasks/(t\d+)">(.*?)</a>', page, re.DOTALL)
+    found = re.findall(r'<a class="row" id="line-t\d+" href="/tasks/(t\d+)">(.*?)</a>', page, re.DOTALL)
     return {name: " ".join(re.sub(r"<[^>]+>", " ", row).split()) for name, row in found}
 
 

@@ -86,12 +86,12 @@ def make_router(service: Service) -> APIRouter:
         conclude: Annotated[bool, Query(description="Let a running task conclude with what it has.")] = False,
     ) -> Outcome:
         """Cancel a task. A running one ends soon after; its changes so far stay."""
-        return service.cancel(task_id, conclude=conclude)
+        return await service.cancel(task_id, conclude=conclude)
 
     @router.post("/tasks/{task_id}/say", status_code=202, responses=CHANGING)
     async def say(task_id: Id, said: Said) -> Outcome:
         """Tell a running or queued task something, which its model reads before its next turn."""
-        return service.say(task_id, said.text)
+        return await service.say(task_id, said.text)
 
     @router.post("/tasks/{task_id}/apply", status_code=202, responses=CHANGING)
     async def apply(task_id: Id) -> Outcome:
@@ -115,7 +115,7 @@ def make_router(service: Service) -> APIRouter:
     @router.post("/tasks/{task_id}/resume", status_code=202, responses=CHANGING)
     async def resume(task_id: Id, more: Annotated[Resume | None, Body()] = None) -> Outcome:
         """Try an ended task again as a new one, or have a paused queue or an interrupted task go on."""
-        return service.resume(task_id, more.text if more else "")
+        return await service.resume(task_id, more.text if more else "")
 
     @router.get("/tasks/{task_id}/report", responses=ANY | describe(404))
     async def report(task_id: Id) -> dict[str, Any]:

@@ -1,24 +1,36 @@
 """What the templates are given: from rows, events and states to a few words and figures."""
 
+import os
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from headgate.config import provider_of, show_address
 from headgate.core import (
     FINAL_STATES,
     CheckFinished,
     Event,
+    Line,
     MergeVerified,
+    Options,
     State,
     VerifyFinished,
     VerifyStarted,
     build_report,
+    plain,
     say_cost,
 )
-from headgate.log import Pause, Store, TaskRow
+from headgate.engine import ConfigReader
+from headgate.errors import ConfigError, HeadgateError
+from headgate.log import Pause, Store, TaskRow, complete_state
+from headgate.models import find_endpoint
 from headgate.patterns import regex
-from headgate.server.task_views import Spent
-from headgate.server.words import first_line
+from headgate.server.templating import first_line
+from headgate.tree import run_git
 
 INTERRUPTED, UNDONE = "INTERRUPTED", "UNDONE"
 """Shown instead of RUNNING where the process that ran the task is gone, and of how an undone task ended."""
@@ -83,36 +95,18 @@ def read_facts(state: State) -> Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskLine:
+class ListedTask:
     """A task in a list."""
 
-    id: str
-    title: str
+    row: TaskRow
     badge: Badge
     age: float
-    position: int | None
-    resumes: str
-    follows: str
-    dry_run: bool
-    applying: bool
     facts: Facts | None = None
     """Only of a task that has ended."""
 
-
-def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLine:
-    """A task in a list."""
-    task = row.task
-    return TaskLine(
-        task.id,
-        first_line(task.text),
-        badge(row, interrupted=interrupted),
-        now - row.created,
-        row.position,
-        task.resumes,
-        task.follows,
-        task.dry_run,
-        row.applying,
-    )
+    @property
+    def title(self) -> str:
+        return first_line(self.row.task.text)
 
 
 def badge(row: TaskRow, *, interrupted: bool = False) -> Badge:
@@ -121,46 +115,26 @@ def badge(row: TaskRow, *, interrupted: bool = False) -> Badge:
     return Badge(INTERRUPTED if interrupted and row.state == "RUNNING" else row.state)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLists:
-    """All tasks, by what people do with them."""
-
-    running: TaskLine | None
-    queued: tuple[TaskLine, ...]
-    proposed: tuple[TaskLine, ...]
-    history: tuple[TaskLine, ...]
-    """What has ended, the latest first; in a search, whatever was found."""
-    found: int
-    """How many tasks the history has on all its pages."""
-    page: int
-    pages: int
-    is_new: bool
-    """There has never been a task."""
-
-
 def list_tasks(
     store: Store,
     found: Sequence[TaskRow] | None,
     page: int,
-    now: float,
     facts_of: Callable[[TaskRow], Facts],
     *,
     interrupted: bool,
-) -> TaskLists:
+) -> dict[str, Any]:
     """The lists of the start page. `found`: what a search found; None without one.
 
     Only what is shown is read: the page asks twice a second, and there may be thousands of tasks.
     """
+    now = time.time()
 
-    def line(row: TaskRow) -> TaskLine:
-        return task_line(row, now, interrupted=interrupted)
-
-    def past(row: TaskRow) -> TaskLine:
-        return replace(line(row), facts=facts_of(row)) if row.state in FINAL_STATES else line(row)
+    def line(row: TaskRow) -> ListedTask:
+        facts = facts_of(row) if row.state in FINAL_STATES else None
+        return ListedTask(row, badge(row, interrupted=interrupted), now - row.created, facts)
 
     counts = store.count_tasks()
     open_rows = store.latest_tasks(("RUNNING", "QUEUED", "PROPOSED"))
-    running = next((line(row) for row in open_rows if row.state == "RUNNING"), None)
     waiting = sorted((row for row in open_rows if row.state == "QUEUED"), key=lambda row: row.position or 0)
     total = sum(counts.get(state, 0) for state in FINAL_STATES) if found is None else len(found)
     pages = max(-(-total // PER_PAGE), 1)
@@ -170,22 +144,58 @@ def list_tasks(
         shown = store.latest_tasks(FINAL_STATES, PER_PAGE, skipped)
     else:
         shown = list(found[skipped : skipped + PER_PAGE])
-    return TaskLists(
-        running,
-        tuple(map(line, waiting)),
-        tuple(line(row) for row in open_rows if row.state == "PROPOSED"),
-        tuple(map(past, shown)),
-        total,
-        page,
-        pages,
-        not counts,
-    )
+    return {
+        "running": next((line(row) for row in open_rows if row.state == "RUNNING"), None),
+        "queued": [line(row) for row in waiting],
+        "proposed": [line(row) for row in open_rows if row.state == "PROPOSED"],
+        "history": [line(row) for row in shown],
+        "found": total,
+        "page": page,
+        "pages": pages,
+        "is_new": not counts,
+    }
 
 
 def say_pause(pause: Pause) -> str:
     """Why nothing in the queue is carried out, without the commands that a terminal would be told."""
     how = "ended INFRA_ERROR" if pause.ended else "could not be applied"
     return f"The queue is paused: {pause.failed} {how}: {pause.why.rstrip('.')}."
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the start page says about it."""
+
+    model: str = ""
+    server: str = ""
+    """The address; empty for a script."""
+    branch: str = ""
+    """Empty where HEAD names no branch."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """The other models of the configuration: the name, and the model that it stands for."""
+    problem: str = ""
+    """Why no task can be submitted."""
+
+
+def read_setup(repo: Path) -> Setup:
+    """What the configuration and git say now."""
+    branch = _branch(repo)
+    try:
+        config = ConfigReader(repo, os.environ)(Options()).config
+        settings = config.model_settings()
+        is_script = provider_of(settings.model) == "script"
+        server = "" if is_script else show_address(find_endpoint(settings).root)
+    except ConfigError as error:
+        return Setup(branch=branch, problem=str(error))
+    choices = tuple((name, entry.model) for name, entry in config.models.items() if name != config.model)
+    return Setup(settings.model, server, branch, choices)
+
+
+def _branch(repo: Path) -> str:
+    try:
+        return run_git(repo, "branch", "--show-current").stdout.decode("utf-8", "replace").strip()
+    except HeadgateError:
+        return ""
 
 
 # Verification runs.
@@ -261,51 +271,66 @@ def _without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
         number, last = run.number, run.reason
 
 
-# Tokens and cost over time.
+# Tasks as the page reads them: their events, folded once, with what is worth a line on the way.
+
+MOST_KEPT = 16
+"""Tasks that are kept folded. People look at few at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Lines for a picture of `WIDTH` by `HEIGHT`: what had been used up by then."""
+@dataclass
+class TaskView:
+    """A task's events, and what follows from them."""
 
-    tokens_line: str
-    tokens_area: str
-    cost_line: str
-    """Empty if nothing has a price."""
-    seconds: float
-    tokens: int
-    cost: float
+    events: list[Event] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    folded: State = field(default_factory=State)
+    """For reading only."""
+
+    @property
+    def last_seq(self) -> int:
+        return self.events[-1].seq if self.events else 0
+
+    def take(self, event: Event) -> None:
+        """Takes the next event in."""
+        state = self.folded
+        state.apply(event)
+        self.events.append(event)
+        line = event.line(state)
+        if line and not line.is_detail:
+            self.lines.append(replace(line, text=plain(line.text)))
+
+    def state(self, row: TaskRow) -> State:
+        """The state now, also of a task that has not started."""
+        return complete_state(self.folded, row)
+
+    def after(self, seq: int) -> list[Line]:
+        """The lines after an event."""
+        return [line for line in self.lines if line.seq > seq]
+
+    def behind(self, seq: int) -> list[Event]:
+        """The events from the one that a line is about up to the next line; none if there is no such line."""
+        numbers = [line.seq for line in self.lines]
+        if seq not in numbers:
+            return []
+        following = [number for number in numbers if number > seq]
+        end = following[0] if following else self.last_seq + 1
+        return [event for event in self.events if seq <= event.seq < end]
 
 
-WIDTH, HEIGHT = 320, 96
+class TaskViews:
+    """Reads only what is new: a page that follows a long task asks twice a second."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, TaskView] = OrderedDict()
 
-def draw_chart(spending: Sequence[Spent], state: State) -> Chart | None:
-    """The chart; None before the first request."""
-    if not spending:
-        return None
-    last = spending[-1]
-    span = max(state.seconds, last.elapsed, 0.001)
-    points = [Spent(0.0, 0, 0.0), *_thin(spending), Spent(span, last.tokens, last.cost)]
-    tokens = _steps(points, [point.tokens for point in points], span)
-    cost = _steps(points, [point.cost for point in points], span) if last.cost else ""
-    area = f"M0,{HEIGHT} L{tokens.removeprefix('M')} L{WIDTH},{HEIGHT} Z"
-    return Chart(tokens, area, cost, span, last.tokens, last.cost)
-
-
-def _thin(spending: Sequence[Spent], most: int = 200) -> Sequence[Spent]:
-    """Some of the points, the last one included: a line of 320 dots shows no more."""
-    every = -(-len(spending) // most)
-    return [*spending[:-1:every], spending[-1]] if every > 1 else spending
-
-
-def _steps(points: Sequence[Spent], values: Sequence[float], span: float) -> str:
-    """A line that goes up where something was used. Numbers only: nothing of it is anybody's text."""
-    most = max(values) or 1
-    parts, height = [], float(HEIGHT)
-    for point, value in zip(points, values, strict=True):
-        x = WIDTH * min(point.elapsed / span, 1.0)
-        parts.append(f"{x:.1f},{height:.1f}")
-        height = HEIGHT - (HEIGHT - 4) * value / most
-        parts.append(f"{x:.1f},{height:.1f}")
-    return f"M{' L'.join(parts)}"
+    def of(self, row: TaskRow) -> TaskView:
+        """The task as its events tell it now."""
+        name = row.task.id
+        view = self._kept.pop(name, None) or TaskView(folded=State(tries_again=row.task.resumes))
+        for event in self._store.events(name, view.last_seq):
+            view.take(event)
+        self._kept[name] = view
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return view

@@ -1,21 +1,23 @@
 """The page: HTML for people. Without scripts it works by reloading; with them, parts of it are replaced."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated
+from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Query
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from headgate.core import TEXT_CHARS
 from headgate.errors import HeadgateError
 from headgate.server.access import COOKIE, Access
 from headgate.server.api import After
-from headgate.server.page_forms import Form, new_task, typed_task
-from headgate.server.problems import RequestRefused, wants_page
-from headgate.server.schemas import Outcome
+from headgate.server.problems import RequestRefused, say_invalid, wants_page
+from headgate.server.schemas import NewTask, Outcome
 from headgate.server.service import Service
-from headgate.server.task_pages import Pages
+from headgate.server.task_pages import FIELDS, Pages
 from headgate.server.templating import STATIC, render
 
 LOGIN_SECONDS = 0.5
@@ -24,7 +26,8 @@ _STATIC_AGE = "public, max-age=31536000, immutable"
 Words = Annotated[str, Query(max_length=500)]
 Shown = Annotated[str, Query(max_length=20)]
 Page = Annotated[int, Query(ge=1, le=100_000)]
-Action = Callable[[str, Form], Awaitable[Outcome]]
+Action = Callable[[str, str], Awaitable[Outcome]]
+MOST_FIELDS = 40
 
 
 def add_pages(app: FastAPI, service: Service, access: Access) -> None:
@@ -96,7 +99,7 @@ def _add_home(app: FastAPI, service: Service, pages: Pages) -> None:
                 raise
             # Nothing that was typed is lost: it is all in the page that says what is wrong.
             status = error.status if isinstance(error, RequestRefused) else 422
-            return HTMLResponse(pages.home(typed=typed_task(form, str(error))), status)
+            return HTMLResponse(pages.home(typed={**form.fields(FIELDS), "error": str(error)}), status)
         pages.note(accepted.id, accepted.notices)
         return _go(f"/tasks/{accepted.id}", request)
 
@@ -124,35 +127,14 @@ def _add_task(app: FastAPI, pages: Pages) -> None:
 
 
 def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
-    async def cancel(name: str, form: Form) -> Outcome:
-        return service.cancel(name)
-
-    async def conclude(name: str, form: Form) -> Outcome:
-        return service.cancel(name, conclude=True)
-
-    async def apply(name: str, form: Form) -> Outcome:
-        return await service.apply(name)
-
-    async def discard(name: str, form: Form) -> Outcome:
-        return await service.abort(name)
-
-    async def undo(name: str, form: Form) -> Outcome:
-        return await service.undo(name)
-
-    async def resume(name: str, form: Form) -> Outcome:
-        return service.resume(name, form.text("text").strip())
-
-    async def say(name: str, form: Form) -> Outcome:
-        return service.say(name, form.text("text"))
-
     actions: dict[str, Action] = {
-        "say": say,
-        "cancel": cancel,
-        "conclude": conclude,
-        "apply": apply,
-        "discard": discard,
-        "undo": undo,
-        "resume": resume,
+        "say": service.say,
+        "cancel": lambda name, text: service.cancel(name),
+        "conclude": lambda name, text: service.cancel(name, conclude=True),
+        "apply": lambda name, text: service.apply(name),
+        "discard": lambda name, text: service.abort(name),
+        "undo": lambda name, text: service.undo(name),
+        "resume": lambda name, text: service.resume(name, text.strip()),
     }
 
     @app.post("/tasks/{task_id}/{action}", include_in_schema=False)
@@ -162,7 +144,7 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
         form = await Form.read(request)
         from_home = form.text("from") == "home"
         try:
-            outcome = await actions[action](task_id, form)
+            outcome = await actions[action](task_id, form.text("text"))
         except (RequestRefused, HeadgateError) as error:
             status = error.status if isinstance(error, RequestRefused) else 422
             if status == 404 or not wants_page(request.scope):
@@ -174,6 +156,59 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
             )
         where = "/" if from_home or outcome.outcome == "removed" else f"/tasks/{outcome.id}"
         return _go(where, request)
+
+
+class Form:
+    """The fields of a form."""
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self._fields = fields
+
+    @classmethod
+    async def read(cls, request: Request) -> "Form":
+        """The form that a request carries. RequestRefused (422) if it is none."""
+        body = await request.body()
+        try:
+            fields = parse_qs(
+                body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS
+            )
+        except ValueError:
+            raise RequestRefused(422, "The form has too many fields.") from None
+        return cls(fields)
+
+    def text(self, name: str) -> str:
+        """A field; empty if it is not there. Browsers send line ends as two characters."""
+        return self._fields.get(name, [""])[0].replace("\r\n", "\n")
+
+    def fields(self, names: Iterable[str]) -> dict[str, str]:
+        """These fields as they were sent."""
+        return {name: self.text(name) for name in names}
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of a field that say something."""
+        return [line.strip() for line in self.text(name).splitlines() if line.strip()]
+
+
+def new_task(form: Form) -> NewTask:
+    """The task that a form asks for. RequestRefused (422) with a sentence if it asks for none."""
+    text = form.text("text").strip()
+    if not text:
+        raise RequestRefused(422, "Say in plain words what to do.")
+    if len(text) > TEXT_CHARS:
+        raise RequestRefused(422, f"The text is longer than {TEXT_CHARS:,} characters.")
+    try:
+        return NewTask(
+            text=text,
+            keep=form.lines("keep"),
+            non_goals=form.lines("non_goals"),
+            boundaries=form.lines("boundaries"),
+            flow=form.text("flow") or None,
+            model=form.text("model") or None,
+            dry_run=bool(form.text("dry_run")),
+            follows=form.text("follows") or None,
+        )
+    except ValidationError as error:
+        raise RequestRefused(422, say_invalid(error.errors())) from None
 
 
 def _go(where: str, sent: Request | None = None) -> Response:

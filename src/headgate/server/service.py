@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,6 @@ from headgate.patterns import regex
 from headgate.server.feed import Feed, Narrator
 from headgate.server.problems import RequestRefused
 from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
-from headgate.server.setup import check_choice
 from headgate.server.worker import Worker
 
 COMBINED = "combined.log"
@@ -95,14 +95,10 @@ class Service:
         check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
         notices: list[str] = []
         self._read_again(notices)
-        try:
+        with _refusing():
             if new.model:
                 check_choice(self.repo, new.model)
             task = self.engine.submit(new.text, constraints, options)
-        except ImageRefused as error:
-            raise RequestRefused(422, str(error)) from None
-        except ConfigError as error:  # not the request is wrong, but what is configured here
-            raise RequestRefused(409, str(error)) from None
         notices += self.engine.describe_boundaries(task)
         return self._accepted(task.id, notices)
 
@@ -135,20 +131,18 @@ class Service:
             raise RequestRefused(409, f"Task {row.task.id} has just started.")
         self._changed()
 
-    def say(self, task_id: str, text: str) -> Outcome:
+    async def say(self, task_id: str, text: str) -> Outcome:
         """Tells a running or queued task something. RequestRefused (409) if it has ended."""
         self.check_store()
         row = self.row(task_id)
         check_line(text)
-        try:
+        with _refusing():  # too many lines wait
             heard = self.engine.say(row.task.id, text)
-        except ConfigError as error:  # too many lines wait
-            raise RequestRefused(409, str(error)) from None
         if not heard:
             raise RequestRefused(409, f"Task {row.task.id} has ended: start a follow-up instead.")
         return Outcome(id=row.task.id, outcome="said", state=row.state, position=row.position)
 
-    def cancel(self, task_id: str, *, conclude: bool = False) -> Outcome:
+    async def cancel(self, task_id: str, *, conclude: bool = False) -> Outcome:
         """Cancels a task, or lets a running one conclude with what it has."""
         row = self.row(task_id)
         name = row.task.id
@@ -173,10 +167,9 @@ class Service:
         if not is_mergeable(row):
             return await self._settle(task_id, "queued")
         try:
-            told = MergeProgress(lambda merged: self.feed.wake())
-            merged = await self.engine.merge(row.task.id, told)
-        except ConfigError as error:
-            raise RequestRefused(409, str(error)) from None
+            with _refusing():
+                told = MergeProgress(lambda merged: self.feed.wake())
+                merged = await self.engine.merge(row.task.id, told)
         finally:
             self._changed()
         if isinstance(merged, Overlap):
@@ -200,9 +193,8 @@ class Service:
         row = self.row(task_id)
         self.check_store()
         try:
-            undone = await self.engine.undo(row.task.id)
-        except ConfigError as error:
-            raise RequestRefused(409, str(error)) from None
+            with _refusing():
+                undone = await self.engine.undo(row.task.id)
         finally:
             self._changed()
         if isinstance(undone, Overlap):
@@ -211,17 +203,15 @@ class Service:
 
     async def _settle(self, task_id: str, outcome: str) -> Outcome:
         row = self.row(task_id)
-        try:
+        with _refusing():
             await (self.engine.apply if outcome == "queued" else self.engine.abort)(row.task.id)
-        except ConfigError as error:
-            raise RequestRefused(409, str(error)) from None
         self._changed(try_again=outcome == "queued")
         now = self.row(row.task.id)
         return Outcome.model_validate(
             {"id": row.task.id, "outcome": outcome, "state": now.state, "position": now.position}
         )
 
-    def resume(self, task_id: str, added: str = "") -> Outcome:
+    async def resume(self, task_id: str, added: str = "") -> Outcome:
         """Tries an ended task again as a new one, or has a queue that is paused go on."""
         self.check_store()
         row = self.row(task_id)
@@ -243,10 +233,8 @@ class Service:
 
     async def diff(self, row: TaskRow) -> bytes:
         """A task's diff. RequestRefused (409) if there is none yet."""
-        try:
+        with _refusing():
             return await asyncio.to_thread(diff_of, self.repo, row, self.state(row))
-        except ConfigError as error:
-            raise RequestRefused(409, str(error)) from None
 
     async def log(self, run_id: str) -> str:
         """What a verification printed. RequestRefused (404) if there was no such run."""
@@ -264,6 +252,29 @@ class Service:
         narrator = Narrator(self.engine.store)
         told = filter(None, map(narrator.line, self.events(row)))
         return [Milestone(seq=line.seq, at=line.at, text=line.text) for line in told]
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuses a request (409) that cannot be met as things stand here."""
+    try:
+        yield
+    except ImageRefused as error:  # that is the request's own fault
+        raise RequestRefused(422, str(error)) from None
+    except ConfigError as error:
+        raise RequestRefused(409, str(error)) from None
+
+
+def check_choice(repo: Path, model: str) -> None:
+    """ConfigError if the configuration does not name this model.
+
+    Whoever asks may be on another machine, and sends no code to a server that nobody here has named.
+    """
+    config = ConfigReader(repo, os.environ)(Options()).config
+    names = list(dict.fromkeys(filter(None, (config.model, *config.models))))
+    if model not in names:
+        known = f"choose one of {', '.join(names)}" if names else "it names none"
+        raise ConfigError(f'The configuration has no model "{model}": {known}.')
 
 
 def summary(row: TaskRow) -> TaskSummary:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from typing import Any
 from headgate.config import builtin_flows, load_flow
 from headgate.core import (
     FINAL_STATES,
+    SETTLED_STATES,
+    Event,
     ReplyReceived,
     Rewrites,
     State,
-    StepFailed,
-    VerifyFinished,
     Workplace,
     build_report,
     parse_task_text,
@@ -23,35 +23,34 @@ from headgate.core import (
     say_cost,
     usage_table,
 )
-from headgate.engine import FLOW_NAMES, RETRIED_STATES, is_mergeable
+from headgate.engine import FLOW_NAMES, RETRIED_STATES, detail_lines, is_mergeable
 from headgate.log import TaskRow, find_pause
 from headgate.server.diff_page import ShownDiff, show_diff
-from headgate.server.flow_picture import draw_flow, is_over
-from headgate.server.milestone_detail import Detail, describe_events
 from headgate.server.page_data import (
     SHOWN_STATES,
     Facts,
+    TaskView,
+    TaskViews,
     badge,
-    draw_chart,
     list_runs,
     list_tasks,
     read_facts,
+    read_setup,
     say_pause,
-    task_line,
 )
-from headgate.server.page_forms import TypedTask
 from headgate.server.problems import RequestRefused
 from headgate.server.service import Service
-from headgate.server.setup import read_setup
-from headgate.server.task_views import TaskView, TaskViews
-from headgate.server.templating import render
-from headgate.server.words import after_first_line, first_line
+from headgate.server.templating import after_first_line, first_line, render
 
 LOG_CHARS = 400_000
 """Of a log, on its page; the whole is a link away."""
 DIFF_BYTES = 2_000_000
 """Of a diff that is looked into at all."""
 MOST_NOTICES, MOST_DIFFS, MOST_FACTS = 200, 8, 1_000
+MOST_LINES = 2_000
+"""Of what is behind one milestone: the latest."""
+FIELDS = ("text", "keep", "non_goals", "boundaries", "flow", "model", "dry_run", "follows")
+"""Of the form for a new task."""
 _HAS_DIFF = ("PROPOSED", "SUCCESS", "STUCK", "INFRA_ERROR", "CANCELLED")
 
 
@@ -77,7 +76,7 @@ class Pages:
         words: str = "",
         shown: str = "",
         page: int = 1,
-        typed: TypedTask | None = None,
+        typed: Mapping[str, str] | None = None,
         problem: str = "",
         *,
         parts_only: bool = False,
@@ -90,7 +89,6 @@ class Pages:
             store,
             self._find(words, shown),
             page,
-            time.time(),
             self._facts_of,
             interrupted=running is not None and service.is_interrupted(running),
         )
@@ -106,7 +104,7 @@ class Pages:
             shown=shown,
             states=SHOWN_STATES,
             setup=None if parts_only else read_setup(service.repo),
-            typed=typed or TypedTask(),
+            typed=typed or dict.fromkeys((*FIELDS, "error"), ""),
             problem=problem,
             flows=flow_choices(),
             works=service.worker is not None,
@@ -118,7 +116,7 @@ class Pages:
         row = self._service.row(task_id)
         view = self._views.of(row)
         state = view.state(row)
-        over = is_over(state)
+        over = state.status in SETTLED_STATES
         report = build_report(state)
         request = parse_task_text(row.task.text).request  # its constraints are shown on their own
         values = {
@@ -132,8 +130,6 @@ class Pages:
             "report": report,
             "cost": say_cost(report.cost, report.usage),
             "usage": usage_table(report.usage),
-            "flow": draw_flow(state, over),
-            "chart": draw_chart(view.spending, state),
             "runs": list_runs(
                 view.events, {failure.run_id: failure.diagnosis for failure in report.failures}, over=over
             ),
@@ -155,18 +151,28 @@ class Pages:
         return self._render(template, oob=after is not None, **values)
 
     async def milestone(self, task_id: str, seq: int, *, part_only: bool) -> str:
-        """What is behind a line of the timeline."""
+        """What is behind a line of the timeline: the same lines as `headgate show --detail` has."""
         row = self._service.row(task_id)
         view = self._views.of(row)
         moment = next((moment for moment in view.lines if moment.seq == seq), None)
         if moment is None:
             raise RequestRefused(404, f"Task {row.task.id} has no such milestone.")
+        behind = view.behind(seq)
+        kept = self._service.engine.store.contents(row.task.id, seq, behind[-1].seq)
+        replies = [event for event in behind if isinstance(event.body, ReplyReceived)]
+        found = await asyncio.to_thread(self._detail, behind, kept)
         return self._render(
             "milestone_part.html" if part_only else "milestone.html",
             task=row.task,
             moment=moment,
-            detail=await self._detail(row, view, seq),
+            lines=found[-MOST_LINES:],
+            left_out=max(len(found) - MOST_LINES, 0),
+            deleted=bool(replies) and not self._is_kept(row, view),
         )
+
+    def _detail(self, events: Sequence[Event], kept: Mapping[int, str]) -> list[str]:
+        folder = self._service.engine.folder
+        return [line for event in events for line in detail_lines(event, kept.get(event.seq, ""), folder)]
 
     async def diff(self, task_id: str) -> str:
         """A task's diff on a page of its own, also while it runs."""
@@ -178,7 +184,7 @@ class Pages:
         """What a verification run of a task printed."""
         row = self._service.row(task_id)
         view = self._views.of(row)
-        runs = list_runs(view.events, over=is_over(view.state(row)))
+        runs = list_runs(view.events, over=view.state(row).status in SETTLED_STATES)
         run = next((run for run in runs if run.id == run_id), None)
         if run is None:
             raise RequestRefused(404, f"Task {row.task.id} has no run {run_id}.")
@@ -217,36 +223,9 @@ class Pages:
         first = next(replies, None)
         return first is not None and bool(self._service.engine.store.contents(row.task.id, first, first))
 
-    def _retries(self, row: TaskRow) -> list[Any]:
+    def _retries(self, row: TaskRow) -> list[TaskRow]:
         """The tasks that try this one again."""
-        if row.state not in RETRIED_STATES:
-            return []
-        found = self._service.engine.store.retries(row.task.id)
-        return [task_line(each, time.time()) for each in found]
-
-    async def _detail(self, row: TaskRow, view: TaskView, seq: int) -> Detail:
-        behind = view.behind(seq)
-        first, last = behind[0], behind[-1]
-        # A call may be answered after a line that came between it and the reply that asked for it.
-        replies = [
-            event
-            for event in view.events
-            if event.seq < first.seq and event.path == first.path and isinstance(event.body, ReplyReceived)
-        ][-1:]
-        start = replies[0].seq if replies else first.seq
-        contents = self._service.engine.store.contents(row.task.id, start, last.seq)
-        logs = {}
-        for event in behind:
-            body = event.body
-            if isinstance(body, StepFailed) or (isinstance(body, VerifyFinished) and not body.passed):
-                logs[body.run_id] = await self._log_or_word(body.run_id)
-        return await asyncio.to_thread(describe_events, behind, replies, contents, logs)
-
-    async def _log_or_word(self, run_id: str) -> str:
-        try:
-            return await self._service.log(run_id)
-        except RequestRefused as error:
-            return error.detail
+        return self._service.engine.store.retries(row.task.id) if row.state in RETRIED_STATES else []
 
     async def _settled_diff(self, row: TaskRow, view: TaskView, state: State) -> ShownDiff | None:
         """The diff of a task that is settled; None if there is none. It stays as it is, and is kept."""

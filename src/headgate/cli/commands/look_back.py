@@ -9,7 +9,6 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.conversation import conversation_lines
 from headgate.cli.printing import clock, print_diff, printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
@@ -27,23 +26,13 @@ from headgate.core import (
     SETTLED_STATES,
     SHARED,
     WHY_NOT_IN_DIFF,
-    DiagnosisGiven,
     Event,
-    FixAttempted,
-    HypothesesGiven,
-    PlanWritten,
-    StageSkipped,
     State,
-    ToolFinished,
-    ToolStarted,
-    VerifyFinished,
     build_report,
     fold,
-    plain,
     render_markdown,
 )
 from headgate.log import Folder, TaskRow, complete_state, load_state
-from headgate.regular_files import OwnFolder
 
 MIN_TEXT_CHARS = 20
 
@@ -134,9 +123,6 @@ def age(seconds: float) -> str:
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
 
 
-LOG_LINES = 40
-
-
 @click.command("show")
 @click.argument("task_id", metavar="[ID]", required=False)
 @click.option(
@@ -213,6 +199,8 @@ def story_lines(
         yield f"Attached: {count:,} line{'s' * (count != 1)}.", None
     if constraints := row.task.constraints.render():
         yield constraints, None
+    from headgate.engine import detail_lines  # takes as long to import as all that the other commands need
+
     state = State(tries_again=row.task.resumes)
     for event in events:
         state.apply(event)
@@ -221,46 +209,8 @@ def story_lines(
             stamp = f"[{clock(line.elapsed)}] "
             yield f"{stamp}{printable(line.text)}", len(stamp)
         if detail:
-            told = conversation_lines(event, (contents or {}).get(event.seq, ""))
-            for more in (*told, *detail_lines(event, folder)):
+            for more in detail_lines(event, (contents or {}).get(event.seq, ""), folder):
                 yield f"        {printable(more)}", 12
-
-
-def detail_lines(event: Event, folder: Folder) -> list[str]:
-    """What is behind the milestones: the plan, calls, failure logs, diagnoses and fixes."""
-    match event.body:
-        case PlanWritten() as body:
-            return [f"  {item.id}: {item.description}" for item in body.items]
-        case StageSkipped() as body:
-            return [f"  {body.stage}: not run ({body.reason})"]
-        case ToolStarted() as body:
-            return [f"  {body.name} {body.target}".rstrip()]
-        case ToolFinished(ok=False) as body:
-            said = (body.detail or body.error).removeprefix(f"{body.name}: ")
-            return [f"  {body.name}: {said}"]
-        case VerifyFinished(passed=False) as body:
-            return [f"| {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
-        case DiagnosisGiven() as body:
-            return [f"  Diagnosis: {body.text}"]
-        case FixAttempted() as body:
-            return [f"| {line}" for line in body.diff.splitlines()] or ["  Nothing was changed."]
-        case HypothesesGiven() as body:
-            return [f"  Hypotheses: {body.text}"]
-        case _:
-            return []
-
-
-def _log_tail(log: Path) -> list[str]:
-    try:
-        text = OwnFolder(log.parents[2]).read(log).decode("utf-8", "replace")
-    except OSError:
-        return ["(the log is missing)"]
-    lines = plain(text).rstrip().splitlines()
-    left_out = len(lines) - LOG_LINES
-    if left_out <= 0:
-        return lines
-    where = "/".join(log.parts[-4:])
-    return [f"[{left_out} earlier lines are in {where}]", *lines[-LOG_LINES:]]
 
 
 @click.command("diff")

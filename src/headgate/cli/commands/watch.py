@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.look_back import detail_lines
 from headgate.cli.commands.say import describe_hearing
 from headgate.cli.follow import print_event
 from headgate.cli.live import Progress, ShownTask
@@ -33,6 +32,7 @@ from headgate.cli.stored_tasks import (
 from headgate.cli.terminal import is_in_front, is_interactive
 from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, Task, build_report, check_line
+from headgate.engine import detail_lines
 from headgate.errors import HeadgateError
 from headgate.log import Bus, Folder, Store
 from headgate.process import is_inside_command
@@ -144,7 +144,7 @@ class Watcher:
             view.state.apply(event)  # it comes from another process, and nobody here has folded it
             if event.seq > self.after:
                 show(event)
-                for line in detail_lines(event, self.folder) if self.detail else ():
+                for line in detail_lines(event, "", self.folder) if self.detail else ():
                     view.print_more(line)
             if view.state.status in SETTLED_STATES and self._is_over(event.seq):
                 return
