@@ -1,7 +1,6 @@
 """The scripted model: what it says, what it records and what it refuses."""
 
 import asyncio
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,17 +172,6 @@ def test_a_faulty_script_is_a_configuration_error(tmp_path: Path, text: str, fau
 def test_a_missing_script(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml does not exist\.$"):
         ScriptedModel.load(tmp_path / "none.yaml")
-
-
-def test_a_script_without_an_end_is_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(ConfigError, match=r"is not a regular file\.$"):
-            ScriptedModel.load(path)
-    (tmp_path / "large").touch()
-    os.truncate(tmp_path / "large", 10**10)
-    with pytest.raises(ConfigError, match=r"is larger than 16 MB\.$"):
-        ScriptedModel.load(tmp_path / "large")
 
 
 async def test_python_entries() -> None:

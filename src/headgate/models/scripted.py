@@ -22,8 +22,6 @@ from headgate.errors import (
 from headgate.models.encoding import CallIds, encode_json
 
 _LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_BYTES = 16_000_000
-_MOST_DEPTH = 200
 
 
 class ScriptError(ModelError):
@@ -258,28 +256,9 @@ class ScriptedModel:
         return error
 
 
-def _load(text: str) -> Any:
-    """The document in a text; RecursionError if it is nested deeply, of which the C parser would die."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MOST_DEPTH:
-            raise RecursionError
-    return yaml.load(text, Loader=_LOADER)
-
-
 def _read_script(path: Path) -> list[ScriptEntry]:
     try:
-        if not path.is_file() and path.exists() and not path.is_dir():
-            raise ConfigError(f"The script {path} is not a regular file.")  # a pipe has no end
-        with path.open("rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            raise ConfigError(f"The script {path} is larger than {_MAX_BYTES // 1_000_000} MB.")
-        document = _load(raw.decode("utf-8-sig"))
+        document = yaml.load(path.read_text("utf-8-sig"), Loader=_LOADER)
     except RecursionError:
         raise ConfigError(f"The script {path} is nested too deeply.") from None
     except FileNotFoundError as error:
@@ -321,10 +300,6 @@ def _read_entry(path: Path, number: int, fields: object) -> ScriptEntry:
     except (ValueError, RecursionError):
         raise ConfigError(f"The script {path}, entry {number}: a value contains itself.") from None
     return entry
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").rstrip(".")
 
 
 def _yaml_fault(error: yaml.YAMLError) -> str:

@@ -1,7 +1,7 @@
 """What tools may do besides reading and writing files: ports, which the run room fills for each call."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NoReturn, Protocol
 
 from headgate.core import Note, PlanItem, TaskStatusGiven
 from headgate.errors import ToolFailed
@@ -81,45 +81,17 @@ class ScoutPort(Protocol):
         ...
 
 
-class NoStage:
+class _NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
     def items(self) -> tuple[PlanItem, ...]:
         return ()
 
-    async def write(self, items: Sequence[PlanItem]) -> None:
-        raise _refusal()
+    def __getattr__(self, act: str) -> Callable[..., Awaitable[NoReturn]]:
+        async def refuse(*given: object) -> NoReturn:
+            raise ToolFailed(NOT_IN_A_STAGE)
 
-    async def report(self, status: TaskStatusGiven) -> None:
-        raise _refusal()
-
-    async def leave(self, note: Note) -> None:
-        raise _refusal()
-
-    async def run(self) -> str:
-        raise _refusal()
-
-    async def start(self, task: str) -> str:
-        raise _refusal()
-
-    async def complete(self, task: str, note: Note) -> str:
-        raise _refusal()
-
-    async def fail(self, task: str, reason: str) -> str:
-        raise _refusal()
-
-    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        raise _refusal()
-
-    async def escalate(self, reason: str) -> None:
-        raise _refusal()
-
-    async def ask(self, scout: str, question: str) -> str:
-        raise _refusal()
+        return refuse
 
 
-NO_STAGE = NoStage()
-
-
-def _refusal() -> ToolFailed:
-    return ToolFailed(NOT_IN_A_STAGE)
+NO_STAGE: Any = _NoStage()

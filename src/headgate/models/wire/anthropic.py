@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from headgate.core import (
     Delta,
-    Enough,
     Finish,
     Image,
     Message,
@@ -30,7 +29,6 @@ from headgate.models.encoding import (
     repair_text,
 )
 from headgate.models.wire.exchange import (
-    MOST_CHARACTERS,
     Assembly,
     exchange,
     most_characters,
@@ -55,13 +53,7 @@ _PLAIN_BLOCKS = {"text", "tool_use"}
 class MessagesAssembly(Assembly):
     """Takes the events of a stream, or one whole body, and makes the reply."""
 
-    def __init__(
-        self,
-        on_delta: OnDelta | None = None,
-        enough: Enough | None = None,
-        most: int = MOST_CHARACTERS,
-    ) -> None:
-        super().__init__(on_delta, enough, most)
+    def begin(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._stop = ""

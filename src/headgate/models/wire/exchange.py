@@ -138,6 +138,11 @@ class Assembly(ABC):
         self._on_delta = on_delta
         self._enough = enough
         self._watch = EndlessReplyDetector(most)
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Sets what is to be collected."""
 
     @abstractmethod
     def add(self, chunk: Mapping[str, Any]) -> None:

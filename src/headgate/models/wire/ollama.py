@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.core import (
-    Enough,
     Message,
     ModelSettings,
     OnDelta,
@@ -29,7 +28,6 @@ from headgate.models.encoding import (
 )
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import (
-    MOST_CHARACTERS,
     Assembly,
     exchange,
     most_characters,
@@ -50,13 +48,7 @@ _NANOSECONDS = 1e9
 class OllamaAssembly(Assembly):
     """Takes the lines of a stream, or one whole body, and makes the reply."""
 
-    def __init__(
-        self,
-        on_delta: OnDelta | None = None,
-        enough: Enough | None = None,
-        most: int = MOST_CHARACTERS,
-    ) -> None:
-        super().__init__(on_delta, enough, most)
+    def begin(self) -> None:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[tuple[str, str, str]] = []

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from headgate.core import (
     Delta,
-    Enough,
     Finish,
     Message,
     ModelSettings,
@@ -35,7 +34,6 @@ from headgate.models.encoding import (
     text_in,
 )
 from headgate.models.wire.exchange import (
-    MOST_CHARACTERS,
     Assembly,
     exchange,
     most_characters,
@@ -75,13 +73,7 @@ class _PartialCall:
 class ChatAssembly(Assembly):
     """Takes the chunks of a stream, or one whole body, and makes the reply."""
 
-    def __init__(
-        self,
-        on_delta: OnDelta | None = None,
-        enough: Enough | None = None,
-        most: int = MOST_CHARACTERS,
-    ) -> None:
-        super().__init__(on_delta, enough, most)
+    def begin(self) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
