@@ -137,7 +137,7 @@ async def test_all_is_well(repo: Path) -> None:
     server = Server(models=["m", "other"])
     async with server.running() as address:
         found = await findings(repo, model="openai/m", base_url=address)
-    del found["git"], found["disk"], found["sandbox"]
+    del found["git"], found["ripgrep"], found["disk"], found["sandbox"]
     assert list(found.values()) == [
         DoctorFinding("repository", "ok", f"{repo}, on main, no commits yet, 1 uncommitted change"),
         DoctorFinding("configuration", "ok", "agent.yaml, --model, --base-url"),

@@ -208,3 +208,13 @@ async def check_verification(
             yield DoctorFinding(check, "warn", f"`{step.command}`: {one.why}", f"{one.advice}.")
         else:
             yield configuration_fault(check, f"`{step.command}`: {one.why}", f"{one.advice}.")
+
+
+def check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
+    """ripgrep makes searching faster; it is not needed."""
+    found = shutil.which("rg", path=environ.get("PATH", os.defpath))
+    if found:
+        return DoctorFinding("ripgrep", "ok", found)
+    return DoctorFinding(
+        "ripgrep", "note", "not found: searching works without it, but is slower in large trees"
+    )

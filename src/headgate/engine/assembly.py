@@ -52,6 +52,7 @@ from headgate.process import (
     find_bubblewrap,
     toolchain_paths,
 )
+from headgate.programs import find_program
 from headgate.reading import is_code
 from headgate.tools import (
     ToolContext,
@@ -312,6 +313,7 @@ def build_context(
         environment=command_environment(config, os.environ),
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,
+        ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, snapshots, boundaries, package, tests),
         installed=installed,

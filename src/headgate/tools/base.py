@@ -84,6 +84,8 @@ class ToolContext:
     """Seconds a command may take when the call names no time."""
     search_timeout: float = 20.0
     """Seconds a search may take."""
+    ripgrep: str | None = None
+    """The `rg` executable, where there is one."""
     on_output: Callable[[str], None] = lambda line: None
     """Hears each line that a running command prints, for people to watch."""
     protected: Protected | None = None

@@ -22,6 +22,7 @@ from headgate.cli.setup_checks import (
     check_flow,
     check_git,
     check_repository,
+    check_ripgrep,
     check_sandbox,
     check_skills,
     check_store,
@@ -205,6 +206,7 @@ async def examine(
     yield check_disk(root)
     for finding in check_store(root):
         yield finding
+    yield check_ripgrep(environ)
     try:
         loaded = load_config(root, config_file=config_file, environ=environ, flags=flags)
     except ConfigError as error:
