@@ -57,6 +57,7 @@ class Server:
 
     port: int
     seen: list[Seen] = field(default_factory=list)
+    connections: int = 0
 
     @property
     def url(self) -> str:
@@ -68,6 +69,7 @@ async def serve(*responses: Respond) -> AsyncIterator[Server]:
     """Answers the n-th request with the n-th response, and all further ones with the last."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server.connections += 1
         try:
             while head := await _read_head(reader):
                 line, *lines = head.decode("latin-1").split("\r\n")

@@ -1,11 +1,12 @@
 """The HTTP client for all models. A request is one attempt; every failure becomes a model error."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from io import BytesIO
 from ipaddress import ip_address
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
@@ -28,8 +29,71 @@ from headgate.models.wire.failures import (
 )
 from headgate.reading import is_loopback
 
+# Connections that are kept between requests, and closed by servers without a word.
+
+
+Send = Callable[[SimpleNamespace], Awaitable[aiohttp.ClientResponse]]
+"""Sends a request that is traced with this context."""
+
+
+class Connections:
+    """The connections of one client."""
+
+    received = 0
+    """Bytes that came in over all of them."""
+
+    def connector(self) -> aiohttp.TCPConnector:
+        """What opens them, as many as are needed."""
+        return aiohttp.TCPConnector(limit=0, socket_factory=self._open)
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """What tells which requests went over a kept connection."""
+        config = aiohttp.TraceConfig()
+        config.on_connection_reuseconn.append(_note_reuse)
+        return config
+
+    async def send(self, send: Send) -> aiohttp.ClientResponse:
+        """The response to a request, sent once more where the server had closed the connection before."""
+        context, received = SimpleNamespace(reused=False), self.received
+        try:
+            return await send(context)
+        except (aiohttp.ServerDisconnectedError, OSError):
+            # Bytes for another request count as well: then this one fails like any other, which is safe.
+            if not context.reused or self.received != received:
+                raise
+        return await send(SimpleNamespace(reused=False))
+
+    def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        opened = _CountedSocket(*address[:3])
+        opened.connections = self
+        return opened
+
+
+class _CountedSocket(socket.socket):
+    """A socket that adds up what it receives."""
+
+    connections: Connections
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        data = super().recv(size, flags)
+        self.connections.received += len(data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
+        count = super().recv_into(buffer, size, flags)
+        self.connections.received += count
+        return count
+
+
+async def _note_reuse(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
+) -> None:
+    context.trace_request_ctx.reused = True
+
+
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
+_DRAIN_SECONDS = 0.2
 _GET_SECONDS = 30.0
 
 
@@ -40,12 +104,13 @@ class HttpClient:
         self.endpoint = endpoint
         self._timeouts = timeouts
         self._proxy = find_proxy(endpoint.root)
+        self._connections = Connections()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "HttpClient":
         self._session = aiohttp.ClientSession(
-            # Servers close kept connections without a word, and a new one costs little beside a reply.
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            connector=self._connections.connector(),
+            trace_configs=[self._connections.trace()],
             # Cookies are nothing that a model server needs; the environment is read by find_proxy.
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
@@ -86,17 +151,22 @@ class HttpClient:
         session = self._session
         if session is None:
             raise RuntimeError("HttpClient is used outside its context")
+
+        async def send(context: SimpleNamespace) -> aiohttp.ClientResponse:
+            return await session.request(
+                method,
+                self.endpoint.root + path,
+                data=None if body is None else BytesIO(body),
+                proxy=self._proxy,
+                # A redirected POST would carry the key to a host that nobody configured.
+                allow_redirects=False,
+                trace_request_ctx=context,
+            )
+
         deadline = asyncio.get_running_loop().time() + wait
         try:
             async with asyncio.timeout_at(deadline):
-                response = await session.request(
-                    method,
-                    self.endpoint.root + path,
-                    data=None if body is None else BytesIO(body),
-                    proxy=self._proxy,
-                    # A redirected POST would carry the key to a host that nobody configured.
-                    allow_redirects=False,
-                )
+                response = await self._connections.send(send)
         except aiohttp.ServerTimeoutError as error:
             told = f"{endpoint_label(self.endpoint)} did not accept a connection in"
             helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
@@ -112,6 +182,7 @@ class HttpClient:
                 refusal = await answer.error_body()
                 raise explain_response(self.endpoint, response.status, response.headers, refusal)
             yield answer
+            await answer.drain()
         finally:
             response.close()
 
@@ -185,6 +256,16 @@ class HttpAnswer:
                 f"{endpoint_label(self.endpoint)} does not answer like a model API. Check base_url; "
                 f"its answer: {said}"
             ) from error
+
+    async def drain(self) -> None:
+        """Waits a moment for the end of the body, so that the connection can serve the next request."""
+        content = self._response.content
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not content.at_eof():
+                    await content.readany()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return  # the reply is complete; the connection is closed in place of being kept
 
 
 def find_proxy(url: str) -> str | None:
