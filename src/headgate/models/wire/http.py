@@ -1,8 +1,7 @@
 """The HTTP client for all models. A request is one attempt; every failure becomes a model error."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
 from ipaddress import ip_address
@@ -29,68 +28,6 @@ from headgate.models.wire.failures import (
 )
 from headgate.reading import is_loopback
 
-# Connections that are kept between requests, and closed by servers without a word.
-
-
-Send = Callable[[SimpleNamespace], Awaitable[aiohttp.ClientResponse]]
-"""Sends a request that is traced with this context."""
-
-
-class Connections:
-    """The connections of one client."""
-
-    received = 0
-    """Bytes that came in over all of them."""
-
-    def connector(self) -> aiohttp.TCPConnector:
-        """What opens them, as many as are needed."""
-        return aiohttp.TCPConnector(limit=0, socket_factory=self._open)
-
-    def trace(self) -> aiohttp.TraceConfig:
-        """What tells which requests went over a kept connection."""
-        config = aiohttp.TraceConfig()
-        config.on_connection_reuseconn.append(_note_reuse)
-        return config
-
-    async def send(self, send: Send) -> aiohttp.ClientResponse:
-        """The response to a request, sent once more where the server had closed the connection before."""
-        context, received = SimpleNamespace(reused=False), self.received
-        try:
-            return await send(context)
-        except (aiohttp.ServerDisconnectedError, OSError):
-            # Bytes for another request count as well: then this one fails like any other, which is safe.
-            if not context.reused or self.received != received:
-                raise
-        return await send(SimpleNamespace(reused=False))
-
-    def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        opened = _CountedSocket(*address[:3])
-        opened.connections = self
-        return opened
-
-
-class _CountedSocket(socket.socket):
-    """A socket that adds up what it receives."""
-
-    connections: Connections
-
-    def recv(self, size: int, flags: int = 0, /) -> bytes:
-        data = super().recv(size, flags)
-        self.connections.received += len(data)
-        return data
-
-    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
-        count = super().recv_into(buffer, size, flags)
-        self.connections.received += count
-        return count
-
-
-async def _note_reuse(
-    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
-) -> None:
-    context.trace_request_ctx.reused = True
-
-
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
@@ -104,13 +41,14 @@ class HttpClient:
         self.endpoint = endpoint
         self._timeouts = timeouts
         self._proxy = find_proxy(endpoint.root)
-        self._connections = Connections()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "HttpClient":
+        tracing = aiohttp.TraceConfig()
+        tracing.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
-            connector=self._connections.connector(),
-            trace_configs=[self._connections.trace()],
+            connector=aiohttp.TCPConnector(limit=0),
+            trace_configs=[tracing],
             # Cookies are nothing that a model server needs; the environment is read by find_proxy.
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
@@ -151,22 +89,10 @@ class HttpClient:
         session = self._session
         if session is None:
             raise RuntimeError("HttpClient is used outside its context")
-
-        async def send(context: SimpleNamespace) -> aiohttp.ClientResponse:
-            return await session.request(
-                method,
-                self.endpoint.root + path,
-                data=None if body is None else BytesIO(body),
-                proxy=self._proxy,
-                # A redirected POST would carry the key to a host that nobody configured.
-                allow_redirects=False,
-                trace_request_ctx=context,
-            )
-
         deadline = asyncio.get_running_loop().time() + wait
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._connections.send(send)
+                response = await self._send(session, method, path, body)
         except aiohttp.ServerTimeoutError as error:
             told = f"{endpoint_label(self.endpoint)} did not accept a connection in"
             helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
@@ -185,6 +111,32 @@ class HttpClient:
             await answer.drain()
         finally:
             response.close()
+
+    async def _send(
+        self, session: aiohttp.ClientSession, method: str, path: str, body: bytes | None, again: bool = True
+    ) -> aiohttp.ClientResponse:
+        """The response to a request. It is sent once more where the server had closed a kept connection."""
+        context = SimpleNamespace(reused=False)
+        try:
+            return await session.request(
+                method,
+                self.endpoint.root + path,
+                data=None if body is None else BytesIO(body),
+                proxy=self._proxy,
+                # A redirected POST would carry the key to a host that nobody configured.
+                allow_redirects=False,
+                trace_request_ctx=context,
+            )
+        except (aiohttp.ServerDisconnectedError, OSError):
+            if not again or not context.reused:
+                raise
+        return await self._send(session, method, path, body, again=False)
+
+
+async def _note_reuse(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
+) -> None:
+    context.trace_request_ctx.reused = True
 
 
 class HttpAnswer:
