@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from headgate.features.scouts.code_map import MapLimits, MapQuery
+from headgate.features.scouts.mapping import make_map
+from headgate.features.scouts.ranking import Weights
 from headgate.reading import is_code, is_test, word_set
-from headgate.scouts import MapLimits, MapQuery
-from headgate.scouts.mapping import make_map
-from headgate.scouts.ranking import Weights
 from headgate.tree import DiskWorkspace
 
 TOP = 5

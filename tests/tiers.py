@@ -22,7 +22,6 @@ FOLDERS = {
     "process": UNIT,
     "reading": UNIT,
     "run": UNIT,
-    "scouts": UNIT,
     "tools": UNIT,
     "tree": UNIT,
     "cli": WHOLE,

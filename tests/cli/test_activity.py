@@ -17,7 +17,6 @@ from headgate.core import (
     Note,
     Pulse,
     ReplyReceived,
-    ScoutReported,
     StageEnded,
     StageStarted,
     State,
@@ -28,6 +27,7 @@ from headgate.core import (
     fold,
 )
 from headgate.engine import Activity, count_tokens
+from headgate.features.scouts import ScoutReported
 from headgate.log import Bus
 from headgate.models.textcalls import sort_stream
 

@@ -7,9 +7,10 @@ import pytest
 from command import headgate, on_terminal
 
 from headgate.cli.main import main
-from headgate.config import builtin_flows, draw_mermaid, draw_text, load_flow, with_scouts
-from headgate.core import ScoutSettings, expand_flow
+from headgate.config import ScoutSettings, builtin_flows, draw_mermaid, draw_text, load_flow
+from headgate.core import expand_flow
 from headgate.engine import CHECK_SPECS, SPECS
+from headgate.features.scouts.feature import with_scouts
 
 TWO = """\
 name: two

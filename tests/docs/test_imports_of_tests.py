@@ -50,7 +50,7 @@ def foreign_modules() -> dict[str, str]:
 
 
 def is_face(module: str) -> bool:
-    is_feature = module.startswith("features.") and module.count(".") == 1
+    is_feature = module.startswith("features.") and module.removesuffix(".feature").count(".") == 1
     return is_feature or any(module == face or module.startswith(f"{face}.") for face in FACES)
 
 

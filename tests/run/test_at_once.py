@@ -215,5 +215,4 @@ def test_who_may_run_beside_others(store: Store) -> None:
     assert may_run_beside(job, Stage(id="a", kind="plain"), "")
     assert not may_run_beside(job, Stage(id="a", tools=reads, view=ViewPolicy(transcript="parent")), "")
     assert not may_run_beside(job, Stage(id="a", kind="verify"), "")
-    assert may_run_beside(job, Stage(id="a", kind="scout"), "")  # it has no conversation, and calls no tool
     assert not may_run_beside(job, Stage(id="a", stages=(Stage(id="b", tools=reads),)), "")

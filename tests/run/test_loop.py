@@ -18,7 +18,6 @@ from headgate.core import (
     Message,
     Model,
     ModelSettings,
-    Note,
     Reply,
     ReplyFailed,
     Request,
@@ -39,7 +38,6 @@ from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.run import KINDS, Job, run_flow
-from headgate.run.first_messages import opening_message
 from headgate.tools import STATUS_TOOL, ToolContext, ls, read_file, task_status
 from headgate.tree import DiskWorkspace
 from jobs import job_of, other_job
@@ -412,14 +410,3 @@ async def test_a_file_that_changed_from_outside_is_read_again(store: Store) -> N
     finished = [event.body for event in store.events(TASK.id) if isinstance(event.body, ToolFinished)]
     assert [body.error for body in finished] == ["", "", "", "repeated", "", ""]
     assert "another line" in told[0]
-
-
-@pytest.mark.parametrize(("window", "most"), [(2_000, 900), (100_000, 4_500)])
-def test_what_a_model_scouted_is_cut_to_a_share_of_the_window(store: Store, window: int, most: int) -> None:
-    stages = (Stage(id="look", label="Scout A", prompt="Look."), Stage(id="work", prompt="Work."))
-    job = make_job(store, Flow(name="test", stages=stages), {None: Reader(reads=0)}, window)
-    places = [{"path": f"part_{number}.py", "why": "as it is " * 30} for number in range(8)]
-    job.state.notes["look"] = Note(summary="Found.", output={"relevant_files": places})
-    message = opening_message(job, job.flow.stages[1])
-    assert "Scout A says:" in message
-    assert most / 2 < len(message.partition("Scout A says:")[2]) < most

@@ -30,8 +30,8 @@ from pydantic import BaseModel, ConfigDict
 
 from headgate.cli.commands.settle import apply_exit_code
 from headgate.cli.shared import EXIT_CODES
-from headgate.config import Loaded, load_config
-from headgate.core import Constraints, Event, Options, Price, Report, ScoutSettings, build_report, fold
+from headgate.config import Loaded, ScoutSettings, load_config
+from headgate.core import Constraints, Event, Options, Price, Report, build_report, fold
 from headgate.engine import Engine, Overlap
 from headgate.errors import ConfigError
 from headgate.models import ScriptedModel

@@ -16,7 +16,7 @@ from headgate.bench.languages import find_toolchain, python_command
 from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
 from headgate.bench.tries import TryRecorder, with_tries
 from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
-from headgate.config import Config, Loaded, flow_from_config, load_config
+from headgate.config import Config, Loaded, ScoutSettings, flow_from_config, load_config
 from headgate.core import (
     Constraints,
     Event,
@@ -24,7 +24,6 @@ from headgate.core import (
     Options,
     Pass,
     Report,
-    ScoutSettings,
     VerifyStarted,
     VerifyStep,
 )

@@ -1,6 +1,14 @@
 """What must hold to leave a stage or to end a flow."""
 
+from headgate.checks.fault_localisation import (
+    Suspect,
+    likely_lines,
+    rank_functions,
+    score_lines,
+    suspect_lines,
+)
 from headgate.checks.kept_runs import prune_runs
+from headgate.checks.measured_lines import CoverageByTest, measure_coverage, measuring
 from headgate.checks.registry import Check, Facts, registry_of
 from headgate.checks.scope import DIFF_SCOPE, TESTS_TOUCHED
 from headgate.checks.stage_checks import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config, with_scouts
+from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, Flow
 from headgate.engine import (
     FLOW_NAMES,
@@ -22,6 +22,7 @@ from headgate.engine import (
     with_recipes,
 )
 from headgate.errors import ConfigError, HeadgateError, describe_system
+from headgate.features.scouts.feature import with_scouts
 from headgate.features.skills import find_skills
 from headgate.guard import ResolvedBoundaries
 from headgate.models import profile_for

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import headgate.features  # noqa: F401 - makes the events of features known
 from headgate.cli.printing import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
 from headgate.core import (

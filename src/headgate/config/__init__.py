@@ -17,7 +17,7 @@ from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.recipe_files import load_recipes
 from headgate.config.schema import Config, provider_of, unknown_model
-from headgate.config.scout_stages import with_scouts
+from headgate.config.scout_settings import ScoutSettings
 from headgate.config.stage_forms import FLOW_SUFFIXES
 from headgate.config.trust import TrustedFiles, widening
 from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml

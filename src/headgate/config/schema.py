@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from headgate.config.scout_settings import ScoutSettings
 from headgate.config.stage_forms import read_stages
 from headgate.core import (
     Data,
@@ -24,7 +25,6 @@ from headgate.core import (
     PhaseLog,
     PromptPlace,
     ResearchSettings,
-    ScoutSettings,
     Settings,
     SkillSettings,
     Stage,

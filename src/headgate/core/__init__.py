@@ -71,6 +71,8 @@ from headgate.core.event import (
     Body,
     Event,
     Line,
+    Moment,
+    follows,
     read_body,
 )
 from headgate.core.failures import (
@@ -80,6 +82,7 @@ from headgate.core.flow import (
     DRIVE,
     DRIVEN,
     PLANNER,
+    SCOUTS,
     TASKS_ENDED,
     Candidates,
     Ending,
@@ -104,7 +107,6 @@ from headgate.core.instructions import (
     render_variables,
 )
 from headgate.core.knobs import (
-    ASK_TOOL,
     COMPLETE_TOOL,
     DONE_TOOL,
     ESCALATE_TOOL,
@@ -285,13 +287,11 @@ from headgate.core.rules import (
 from headgate.core.settings import (
     COMMANDS_FOLDER,
     OWN_FOLDER,
-    SCOUTS,
     Data,
     Limits,
     ModelSettings,
     Price,
     ResearchSettings,
-    ScoutSettings,
     Settings,
     SkillSettings,
     Timeouts,
@@ -321,10 +321,10 @@ from headgate.core.spending import (
 )
 from headgate.core.stage_events import (
     DecisionMade,
-    ScoutReported,
     StageEnded,
     StageSkipped,
     StageStarted,
+    says_start,
 )
 from headgate.core.state import (
     State,
@@ -386,6 +386,7 @@ from headgate.core.text import (
     say_duration,
     share_out,
     shorten,
+    shorten_words,
     show_hidden,
     show_path,
     times,

@@ -119,7 +119,7 @@ class StageState:
         names = set(tools)
         self.can_write = bool(WRITERS & names)
         self.counts.can_act = bool(names - TALK)
-        self.may_change = bool(CHANGERS & names) if names else self.is_announced and self.kind != "scout"
+        self.may_change = bool(CHANGERS & names) if names else self.is_announced
 
     # What its events do to it.
 

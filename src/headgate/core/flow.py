@@ -33,6 +33,8 @@ PLANNER = "planner"
 """The kind of a stage that has recipes carried out."""
 DRIVE, DRIVEN = "drive", "driven"
 """A stage whose model works through the stages in it, and one that it carries out in its conversation."""
+SCOUTS = {"code": "Scout A", "build": "Scout B"}
+"""What may gather facts before a model is asked, and what people are told it is called."""
 WITHOUT_BUDGET = ("verify", "review", "suspects", "scout")
 """Kinds of stages that the runtime itself carries out."""
 TASKS_ENDED = "tasks_ended"

@@ -14,8 +14,6 @@ DONE_TOOL = "stage_done"
 MEMORY_TOOL = "memory_save"
 START_TOOL, COMPLETE_TOOL, FAIL_TOOL = "start_task", "complete_task", "fail_task"
 """Tools by which a model works through a list of tasks."""
-ASK_TOOL = "ask_scout"
-"""The tool by which a model asks a scout."""
 EXECUTE_TOOL, ESCALATE_TOOL = "execute", "escalate"
 """Tools by which a planner has a recipe carried out, and a step hands its work back to the planner."""
 TOOL_ALIASES = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from headgate.core.messages import Usage
 
@@ -192,11 +192,6 @@ class WorktreeSettings(Settings):
     read them."""
 
 
-ScoutMode = Literal["rules", "llm", "off"]
-SCOUTS = {"code": "Scout A", "build": "Scout B"}
-"""What gathers facts before a model is asked, and what people are told it is called."""
-
-
 class ResearchSettings(Settings):
     """How `research` searches the web and reads pages. A repository's file may only take away."""
 
@@ -217,41 +212,3 @@ class ResearchSettings(Settings):
     """Seconds for a search, and for each page with all its redirects."""
     allow_private: bool = False
     """Read pages on this machine and in private networks as well."""
-
-
-class ScoutSettings(Settings):
-    """What finds out where to look and how the project is tested, before the model is asked."""
-
-    code: ScoutMode = "rules"
-    """Scout A maps the code that the task is about: `rules` without a model, `llm` has a model read further,
-    `off` not at all."""
-    build: ScoutMode = "rules"
-    """Scout B finds out how the project is built and tested, and what fails: `rules`, `llm` or `off`."""
-    model: str | None = None
-    """The model that `llm` asks; absent: the default model."""
-    seconds: float = Field(120, gt=0, allow_inf_nan=False)
-    """How long a model may read for one scout, and how long the verification may take that is run first."""
-    tokens: int = Field(1200, ge=100)
-    """The most that each scout adds to the first message, in tokens. A tenth of the context window if that
-    is less."""
-    asks: int = Field(3, ge=0)
-    """How often a stage may call `ask_scout`; 0: not at all."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, value: Any) -> Any:
-        """`scouts: off` is meant for both; `a` and `b` are other names for them."""
-        if value is False:  # YAML reads a bare `off` as this
-            value = "off"
-        if isinstance(value, str):
-            return {"code": value, "build": value}
-        if not isinstance(value, Mapping):
-            return value
-        names = {"a": "code", "b": "build"}
-        return {
-            names.get(key, key): "off" if item is False and names.get(key, key) in SCOUTS else item
-            for key, item in value.items()
-        }
-
-    def mode(self, scout: str) -> ScoutMode:
-        return self.code if scout == "code" else self.build

@@ -1,6 +1,6 @@
 """How stages begin and end, and what the runtime decides in between."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
@@ -11,10 +11,9 @@ from headgate.core.event import Body, Line, Moment
 from headgate.core.flow import PLANNER, Ending, Stage
 from headgate.core.notes import Note
 from headgate.core.reasons import say_end, say_reason
-from headgate.core.settings import SCOUTS
 from headgate.core.state import State
 from headgate.core.task_events import Conclusion
-from headgate.core.text import first_clause, shorten_words
+from headgate.core.text import first_clause
 from headgate.core.tree import place_of, stage_ids
 from headgate.core.verification import VerifyRuns
 
@@ -26,7 +25,14 @@ _DOING = {
     "answer": "reading...",
 }
 _DOING_BY_KIND = {"answer": "asking...", PLANNER: "deciding what to do..."}
-_QUERYING = {"code": "reading the code map", "build": "finding out how to build and test"}
+START_WORDS: "list[Callable[[StageStarted], str]]" = []
+"""What features say where a stage of theirs is entered for the first time; empty for other stages."""
+
+
+def says_start(function: "Callable[[StageStarted], str]") -> "Callable[[StageStarted], str]":
+    """For such a function."""
+    START_WORDS.append(function)
+    return function
 
 
 class StageStarted(Body):
@@ -69,13 +75,10 @@ class StageStarted(Body):
         return Line(text, "stage") if self.announced and text else None
 
     def _say(self, state: State, path: str) -> str:
-        scout = next((name for name, shown in SCOUTS.items() if shown == self.title), "")
         match self.reason:
-            case "next" if scout and self.stage_kind == "talk":
-                return f"{self.title}: a model reads on..."
-            case "next" if scout:
-                return f"Querying {self.title}... {_QUERYING[scout]}"
             case "next":
+                if said := next(filter(None, (say(self) for say in START_WORDS)), ""):
+                    return said
                 doing = _DOING_BY_KIND.get(self.stage_kind) or _DOING.get(self.stage, "started")
                 return f"{self.title}: {doing}"
             case "check_failed":
@@ -206,27 +209,3 @@ class StageSkipped(Body):
 
     def apply(self, state: State, now: Moment) -> None:
         state.tree.skip(now.path, self.stage, self.reason)
-
-
-class ScoutReported(Body):
-    """A scout said what it found out, which is the content."""
-
-    kind: ClassVar[str] = "scout_reported"
-    scout: str
-    question: str = ""
-    """What it was asked; empty for what it says at the start."""
-    found: tuple[str, ...] = ()
-    """The files, the problems or the places that come first."""
-    tokens: int = 0
-    """The length of what it says, estimated."""
-    problem: str = ""
-    """Why it could find out nothing."""
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        scout = SCOUTS.get(self.scout, self.scout)
-        if self.question:
-            return Line(f"Querying {scout}: {shorten_words(self.question)}")
-        if not self.found and not self.problem:
-            return None
-        more = f" and {len(self.found) - 3} more" if len(self.found) > 3 else ""
-        return Line(f"{scout}: {self.problem or ', '.join(self.found[:3]) + more}")

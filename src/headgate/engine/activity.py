@@ -14,7 +14,6 @@ from headgate.core import (
     Pulse,
     ReplyFailed,
     ReplyReceived,
-    ScoutReported,
     StageState,
     State,
     TaskStarted,
@@ -23,6 +22,7 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
+from headgate.features.scouts import ScoutReported
 
 LINES = 4
 Doing = Literal[

@@ -14,7 +14,6 @@ from headgate.core import (
     MessageAdded,
     PlanWritten,
     ReplyReceived,
-    ScoutReported,
     StageSkipped,
     ToolFinished,
     ToolStarted,
@@ -22,6 +21,7 @@ from headgate.core import (
     cut_text,
     plain,
 )
+from headgate.features.scouts import ScoutReported
 from headgate.log import Folder
 from headgate.regular_files import OwnFolder
 from headgate.run import read_reply

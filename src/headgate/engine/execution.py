@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headgate.config import Config, is_on_this_machine
+from headgate.config import Config, ScoutSettings, is_on_this_machine
 from headgate.core import (
     BUBBLEWRAP,
     Decision,
@@ -314,7 +314,7 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
-                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code),
+                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, parts.observers),
                 log=log,
                 models=Models(models, settings),
                 place=Place(
@@ -352,7 +352,7 @@ class Execution:
             agents_md=config.agents_md,
             phase_control=config.phase_control,
             phase_prompt_place=config.phase_prompt_place,
-            scouts=config.scouts,
+            of_features={ScoutSettings: config.scouts},
             status_always=config.task_status == "always",
             stable_tools=config.tools_visibility == "stable",
             tests_closed=(self.task.protect_tests or config.protect_tests) == "all",

@@ -5,7 +5,7 @@ out, it uses the same object. Another process makes it once, from the pin.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from headgate.config import (
     load_recipes,
     require_checks,
     unpin,
-    with_scouts,
 )
 from headgate.core import (
     DRIVE,
@@ -46,6 +45,8 @@ from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
 from headgate.features import repair
 from headgate.features.research import NOT_CONFIGURED
+from headgate.features.scouts import feature as scouts
+from headgate.features.scouts.feature import with_scouts
 from headgate.log import Folder
 from headgate.models import (
     check_model,
@@ -62,7 +63,9 @@ class FlowParts:
 
     checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
     """The checks, by name; they run in this order."""
-    kinds: Mapping[str, run.Kind] = field(default_factory=lambda: {**run.KINDS, **repair.KINDS})
+    kinds: Mapping[str, run.Kind] = field(
+        default_factory=lambda: {**run.KINDS, **repair.KINDS, **scouts.KINDS}
+    )
     """What a stage can be, by name."""
     flow: Flow | None = None
     """The flow of every task, in place of the one that the configuration names."""
@@ -72,6 +75,8 @@ class FlowParts:
     """Tools that only one stage has: by the stage's id, then by name."""
     code: Mapping[str, Any] = field(default_factory=dict)
     """The functions and types that the flow names, by reference."""
+    observers: Sequence[run.Observer] = scouts.OBSERVERS
+    """Those that look at each run of the verification steps."""
 
     def check_code(self, flow: Flow) -> None:
         """ConfigError if a flow names a function, a type or a tool that this program has not handed in.

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.config import Config
-from headgate.core import ASK_TOOL, ESCALATE_TOOL, EXECUTE_TOOL, MEMORY_TOOL, Recipe
+from headgate.core import ESCALATE_TOOL, EXECUTE_TOOL, MEMORY_TOOL, Recipe
 from headgate.features.memory import TaskMemory, memory_tools
 from headgate.features.research import Research, research_tool
+from headgate.features.scouts.feature import ask_scout
 from headgate.features.skills import skill_tools
 from headgate.tools import (
     STATUS_TOOL,
     Tool,
     apply_patch,
-    ask_scout,
     edit_file,
     escalate,
     execute_tool,
@@ -84,7 +84,7 @@ def tools_for(config: Config, means: ToolMeans, *, proposing: bool = False) -> t
     if config.task_status == "never" or (config.task_status == "auto" and not real):
         left_out.add(STATUS_TOOL)
     if not config.scouts.asks or (config.scouts.code, config.scouts.build) == ("off", "off"):
-        left_out.add(ASK_TOOL)
+        left_out.add(ask_scout.name)
     if not config.verification.steps:
         left_out.add(run_tests.name)
     kept = tuple(tool for tool in tools if tool.name not in left_out)

@@ -9,7 +9,6 @@ from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     DONE_TOOL,
-    SCOUTS,
     SIGNALS,
     InputDoc,
     Note,
@@ -35,6 +34,7 @@ from headgate.models import find_window
 from headgate.reading import condense_output
 from headgate.run.job import Job
 from headgate.run.mentioned_files import Mentioned, read_mentions
+from headgate.run.stage import fact_stages, say_facts
 from headgate.run.stage_summary import whole_lines
 from headgate.run.transcript import Transcript
 from headgate.tools import listing, render_plan
@@ -161,7 +161,7 @@ def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
         return parts
     if files := list_files(job.place.context.workspace):
         parts.append(files)
-    parts += scout_reports(job, min(job.pinned.scouts.tokens, window_of(job, stage) * SHARE))
+    parts += say_facts(job, window_of(job, stage) * SHARE)
     if job.pinned.earlier_report:
         report = cut_text(job.pinned.earlier_report, 2 * plan_room(job, stage), "the report")
         parts.append(fill("earlier_attempt", report=report))
@@ -180,24 +180,13 @@ def _attached(job: Job, stage: Stage) -> str:
     return f"Attached to the task:\n{fence(text)}"
 
 
-def scout_reports(job: Job, tokens: float) -> list[str]:
-    """What the scouts have said so far; what a model said in so many tokens at most."""
-    said = [text for name in SCOUTS if (text := job.memory.scout_texts.get(name))]
-    for name, title in job.scouting.items():
-        note = job.state.notes.get(name)
-        if note and note.accepted and note.output is not None:
-            room = int(tokens * CHARS_PER_CODE_TOKEN)
-            said.append(f"{title} says:\n{render_notes([(name, note)], room)}")
-    return said
-
-
 def context_document(job: Job, tokens: int = 0, step: str = "") -> str:
     """The document about the task as it stands. `tokens`: how many it may have, by an estimate.
 
     `step`: the stage in whose prompt it stands.
     """
     steps = [f"Verification: {step}" for step in job.task.steps]
-    facts = [*scout_reports(job, job.pinned.scouts.tokens), list_files(job.place.context.workspace), *steps]
+    facts = [*say_facts(job), list_files(job.place.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
     called = {
         name: texts
@@ -299,10 +288,11 @@ def _notes_for(job: Job, stage: Stage) -> list[tuple[str, Note]]:
     """The notes of the stages that this one builds on, in the order in which those first ended."""
     before = stages_before(job.flow.stages, stage) or set()
     steps = [leaf.id for leaf in job.flow.leaves() if leaf.foreach and leaf.id in before]
+    facts = fact_stages(job)
     return [
         (name, note)
         for name, note in job.state.notes.items()
-        if name not in job.scouting and (name in before or any(name.startswith(f"{step}-") for step in steps))
+        if name not in facts and (name in before or any(name.startswith(f"{step}-") for step in steps))
     ]
 
 

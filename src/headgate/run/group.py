@@ -41,7 +41,7 @@ from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Job
 from headgate.run.program_code import ProgramFailed, call_program
-from headgate.run.stage import Conversation, Entrance, Judge, explain_failure, say_failure
+from headgate.run.stage import Conversation, Entrance, Judge, explain_failure, fact_stages, say_failure
 
 REASON_CHARS = 1_000
 MOST_REVIEWS = 10
@@ -202,7 +202,7 @@ class GroupRun:
         # Work that has passed is not given up because nothing came of what a review asked for, and no task
         # is because nothing came of a model that only looks around: it may not be the one that works.
         may_fail = now.has_passed and now.fixes(stage)
-        may_fail |= stage.id in job.scouting and decision.reason in _NO_MODEL
+        may_fail |= stage.id in fact_stages(job) and decision.reason in _NO_MODEL
         return decision if decision.action in ("infra", "stuck") and not may_fail else None
 
     # What a stage is told when it is entered.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
-    SCOUTS,
     Body,
     EditsNoticed,
     Executions,
@@ -24,7 +23,7 @@ from headgate.core import (
     Proposed,
     Role,
     SaidLine,
-    ScoutSettings,
+    Settings,
     Stage,
     State,
     Task,
@@ -45,6 +44,7 @@ from headgate.tree import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
     from headgate.run.stage import Interrupted, Kind
+    from headgate.run.verification import Observer
 
 
 STOP_POLL = 0.2
@@ -128,6 +128,7 @@ GRACE_SECONDS = 2.0
 
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass
@@ -143,6 +144,8 @@ class Parts:
     """Tools that only one stage has: by the stage's id, then by name."""
     code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """The functions and types that the flow names, by reference; see `Stage.accept`."""
+    observers: "Sequence[Observer]" = ()
+    """Those of features that look at each run of the verification steps."""
 
 
 @dataclass
@@ -153,7 +156,6 @@ class Pinned:
     agents_md: bool = True
     phase_control: PhaseControl = field(default_factory=PhaseControl)
     phase_prompt_place: PromptPlace = "tail"
-    scouts: ScoutSettings = field(default_factory=ScoutSettings)
     status_always: bool = False
     """Offer the status report also where no other tool is."""
     stable_tools: bool = False
@@ -166,6 +168,13 @@ class Pinned:
     """The report of the stuck task that this one takes up."""
     followed: Followed | None = None
     """The task that this one is a follow-up of."""
+    of_features: Mapping[type[Settings], Settings] = field(default_factory=dict)
+
+    def of(self, feature: type[S]) -> S:
+        """The settings of a feature; its own defaults where the configuration has none."""
+        found = self.of_features.get(feature) or feature()
+        assert isinstance(found, feature)
+        return found
 
 
 @dataclass
@@ -228,8 +237,6 @@ class Memory:
     """What the model was told about the tree that it had tested last, by that tree."""
     failure_message: str = ""
     """What the stage that makes the fix is told about the latest failed verification."""
-    scout_texts: dict[str, str] = field(default_factory=dict)
-    """What each scout has said at the start, by its name."""
     asked_compactions: list[str | None] = field(default_factory=list)
     """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
     _of_features: dict[type[Any], Any] = field(default_factory=dict)
@@ -383,11 +390,6 @@ class Job:
     def own_conversations(self) -> frozenset[str]:
         """The stages that the flow has from the start and that have conversations of their own."""
         return frozenset(leaf.id for leaf in self.flow.leaves() if leaf.view.transcript == "own")
-
-    @cached_property
-    def scouting(self) -> dict[str, str]:
-        """The stages that find out about the task before the others, by their ids, with their titles."""
-        return {leaf.id: leaf.label for leaf in self.flow.leaves() if leaf.label in SCOUTS.values()}
 
     @cached_property
     def conversations(self) -> tuple[Stage, ...]:

@@ -41,7 +41,6 @@ from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
 from headgate.run.planner import PlannerKind
-from headgate.run.scouting import Scout
 from headgate.run.stage import Entrance, Judge, Kind, StageEnd, StageRun
 from headgate.run.talk import Talk
 from headgate.run.verification import run_verification
@@ -221,5 +220,5 @@ class Review(Judge):
 
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (Talk(), Verify(), Review(), Drive(), Driven(), PlannerKind(), Scout())
+    kind.name: kind for kind in (Talk(), Verify(), Review(), Drive(), Driven(), PlannerKind())
 }

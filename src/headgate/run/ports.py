@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.core import (
-    ASK_TOOL,
     EscalationRaised,
     Note,
     Plan,
@@ -21,15 +20,13 @@ from headgate.core import (
     merge_plan,
     show_path,
     skip_reading,
-    times,
 )
 from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
-from headgate.run.scouting import ask as ask_scout
 from headgate.run.stage import Conversation, StageRun
 from headgate.run.verification import run_verification
-from headgate.tools import Args, Outcome, Tool, ToolContext
+from headgate.tools import NOT_IN_A_STAGE, Args, Outcome, Tool, ToolContext
 
 ESCALATION_CHARS = 2_000
 STATUS_CHARS = 200
@@ -77,7 +74,7 @@ class CallPorts:
             status=_Status(self),
             exit=_Exit(self),
             tests=_ProjectTests(self),
-            scouts=_Scouts(self),
+            call=self,
             **{"recipes": RecipeStep(self), **own},
         )
 
@@ -169,22 +166,6 @@ class RecipeStep:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scouts:
-    ports: CallPorts
-
-    async def ask(self, scout: str, question: str) -> str:
-        with self.ports.acting() as run:
-            await run.job.log.commit()  # other calls of the same reply count
-            if run.state.called[ASK_TOOL] >= run.job.pinned.scouts.asks:
-                most = times(run.job.pinned.scouts.asks)
-                raise ToolFailed(
-                    f"ask_scout was refused: it was called {most} in this stage, which is the limit. Use what"
-                    " it said, and read the files."
-                )
-            return await ask_scout(run, scout, question)
-
-
-@dataclass(frozen=True, slots=True)
 class _ProjectTests:
     ports: CallPorts
 
@@ -201,3 +182,10 @@ class _ProjectTests:
             job.memory.last_tests.clear()
             job.memory.last_tests[tree] = text
             return text
+
+
+def call_under_way(context: ToolContext) -> CallPorts:
+    """The call that a tool of a feature was given this context for. ToolFailed outside a stage."""
+    if not isinstance(context.call, CallPorts):
+        raise ToolFailed(NOT_IN_A_STAGE)
+    return context.call

@@ -1,6 +1,6 @@
 """One attempt at a stage, and what a kind of stage is."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -263,6 +263,30 @@ class Search(Kind):
     def say_tried(self, job: Job) -> str:
         """What was tried in vain, for a model that is asked for its last words."""
         raise NotImplementedError
+
+
+class Finder(Kind):
+    """A kind that finds out about the task before the others begin; `say_facts` is what they all say."""
+
+    def stages(self, job: Job) -> Collection[str]:
+        """The stages that take part in that, of whatever kind. A task can do without them."""
+        raise NotImplementedError
+
+    def say_facts(self, job: Job, tokens: float | None) -> list[str]:
+        """What was found out so far. `tokens`: how many a model's answer may have, if fewer than usual."""
+        raise NotImplementedError
+
+
+def fact_stages(job: Job) -> frozenset[str]:
+    """The stages that find out about the task before the others: their notes are told as facts."""
+    finders = [kind for kind in job.parts.kinds.values() if isinstance(kind, Finder)]
+    return frozenset(name for kind in finders for name in kind.stages(job))
+
+
+def say_facts(job: Job, tokens: float | None = None) -> list[str]:
+    """What was found out about the task so far, for everybody who begins to work on it."""
+    finders = [kind for kind in job.parts.kinds.values() if isinstance(kind, Finder)]
+    return [text for kind in finders for text in kind.say_facts(job, tokens)]
 
 
 def say_failure(job: Job, told: Entrance, replanned: bool) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from headgate.checks import StepRun, Verification, Verifier, unless_cut_short
+from headgate.checks import CoverageByTest, StepRun, Verification, Verifier, measuring, unless_cut_short
 from headgate.core import (
     AnswersTried,
     BaselineVerified,
@@ -27,7 +27,6 @@ from headgate.process import uninterrupted
 from headgate.reading import MAX_FAILURES
 from headgate.run.job import Job
 from headgate.run.red_before import Comparison, compare, line_marks
-from headgate.scouts import CoverageByTest, measuring
 from headgate.tree import CopyImpossible, FileChange, tree_copy
 
 PATIENCE = 5.0

@@ -26,7 +26,6 @@ from headgate.core import (
 )
 from headgate.guard import CommitFound
 from headgate.reading import describe, is_code, render_failures
-from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.trials import RedBefore, accepts_red_before, protects_all
@@ -86,6 +85,8 @@ class StepsRun:
     lost: list[str] = field(default_factory=list)
     """What a step wrote where it may not, and the model is to know: a sentence each."""
     red: RedBefore = field(init=False)
+    clues: list[str] = field(default_factory=list)
+    """What observers know of a failure besides, for the model: a line each."""
 
     def __post_init__(self) -> None:
         assert self.job.place.verifier is not None
@@ -111,6 +112,9 @@ class Observer:
 
     async def after(self, run: StepsRun) -> None:
         """The steps have run. `run.found` may be replaced by what counts instead."""
+
+    async def look_into_failure(self, run: StepsRun) -> None:
+        """What they came to is a failure that decides about the work. `run.clues` may be added to."""
 
 
 class LeftAlone(Observer):
@@ -213,16 +217,17 @@ OBSERVERS = (Secrets(), RedBeforeTask(), LeftAlone(), Trees(), Rewrites(), LeftO
 
 
 async def _run_steps(run: StepsRun) -> None:
-    for observer in OBSERVERS:
+    observers = (*OBSERVERS, *run.job.parts.observers)
+    for observer in observers:
         await observer.before(run)
 
     async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
-        for observer in OBSERVERS:
+        for observer in observers:
             await observer.after_step(run, ran)
         return await run.red.hear(ran)
 
     run.found = await run.steps.run(run.run_id, hear)
-    for observer in OBSERVERS:
+    for observer in observers:
         await observer.after(run)
 
 
@@ -285,11 +290,9 @@ async def _tell_failure(run: StepsRun, reason: str, failing: tuple[str, ...]) ->
     )
     if run.purpose != "final":
         return "\n".join([told, *run.lost])
-    if job.pinned.scouts.build != "off":
-        took = sum(step.seconds for step in found.steps)
-        new = new_failures(job, found.failures, run.red.same)
-        clues = await find_clues(job, FailedRun(run.tree_after, found.failures, found.tail, took, new))
-        told = "\n".join([told, *map(redact, clues.render())])
+    for observer in job.parts.observers:
+        await observer.look_into_failure(run)
+    told = "\n".join([told, *map(redact, run.clues)])
     runs = job.state[VerifyRuns]
     if runs.work.is_idle(runs.failures, run.own, reason, failing):
         same = fill("verify_unchanged", run_id=runs.failures[-1].run_id)

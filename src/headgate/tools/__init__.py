@@ -30,6 +30,5 @@ from headgate.tools.patching import apply_patch
 from headgate.tools.planning import escalate, execute_tool
 from headgate.tools.ports import NOT_IN_A_STAGE, TaskListPort
 from headgate.tools.schemas import parameters_of
-from headgate.tools.scouting import ask_scout
 from headgate.tools.searching import search
 from headgate.tools.task_list import task_list_tools

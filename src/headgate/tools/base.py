@@ -36,7 +36,6 @@ from headgate.tools.ports import (
     PlanPort,
     ProjectTestsPort,
     RecipePort,
-    ScoutPort,
     StatusPort,
     TaskListPort,
 )
@@ -106,7 +105,8 @@ class ToolContext:
     tests: ProjectTestsPort = NO_STAGE
     tasks: TaskListPort = NO_STAGE
     recipes: RecipePort = NO_STAGE
-    scouts: ScoutPort = NO_STAGE
+    call: object = None
+    """The call under way, which tools of features act through; see `headgate.run.call_under_way`."""
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

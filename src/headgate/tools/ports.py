@@ -73,14 +73,6 @@ class RecipePort(Protocol):
         ...
 
 
-class ScoutPort(Protocol):
-    """The scouts, which find out about the repository without a model."""
-
-    async def ask(self, scout: str, question: str) -> str:
-        """What a scout says to a question. ToolError if it says nothing."""
-        ...
-
-
 class _NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.checks import Suspect
 from headgate.features.repair.answers import (
     MOST_PLACES,
     answered_sources,
@@ -12,7 +13,6 @@ from headgate.features.repair.answers import (
     count_leftovers,
 )
 from headgate.reading import parse_python
-from headgate.scouts import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
 PLACE = Suspect("m.py", "f", 1, 4, line=3)

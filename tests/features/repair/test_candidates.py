@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.checks import Suspect
 from headgate.config import load_config
 from headgate.core import (
     CandidateTried,
@@ -27,7 +28,6 @@ from headgate.engine import Engine
 from headgate.features.repair.answers import CODE
 from headgate.features.repair.candidates import STOP
 from headgate.features.repair.suspects import Evidence, read_evidence, write_evidence
-from headgate.scouts import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"
 TEST = """\

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.checks import Suspect
 from headgate.features.repair.mutation_search import Candidate, with_line_ends
 from headgate.features.repair.mutations import Mutation
 from headgate.features.repair.outside_effects import outside_modules, reaches_out
-from headgate.scouts import Suspect
 from headgate.tree import FileChange
 
 _LINES = st.lists(

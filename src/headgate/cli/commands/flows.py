@@ -11,6 +11,7 @@ from headgate.cli.printing import printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
+    ScoutSettings,
     builtin_flows,
     depends_on_goal,
     draw_mermaid,
@@ -20,12 +21,12 @@ from headgate.config import (
     load_flow,
     outline,
     read_yaml,
-    with_scouts,
     write_flow,
 )
-from headgate.core import Flow, ScoutSettings, expand_flow, nearest
+from headgate.core import Flow, expand_flow, nearest
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
+from headgate.features.scouts.feature import with_scouts
 from headgate.patterns import regex
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}

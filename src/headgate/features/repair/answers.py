@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Any
 
+from headgate.checks import Suspect
 from headgate.patterns import regex
 from headgate.reading import (
     find_functions,
@@ -19,7 +20,6 @@ from headgate.reading import (
     python_fingerprint,
     with_definitions,
 )
-from headgate.scouts import Suspect
 from headgate.tree import FileChange
 
 CODE: dict[str, Any] = {

@@ -8,6 +8,7 @@ from itertools import combinations, count, islice
 
 from pydantic import Field
 
+from headgate.checks import Suspect
 from headgate.core import (
     AnswersTried,
     Data,
@@ -20,7 +21,6 @@ from headgate.features.repair.mutations import Mutation, mutations
 from headgate.features.repair.quick_trials import Outcome, QuickTrials
 from headgate.features.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job, Trials
-from headgate.scouts import Suspect
 from headgate.tree import FileChange
 
 AT_ONCE = 60

@@ -6,6 +6,7 @@ short, all questions begin with the same words, so that a server reads them once
 
 from dataclasses import dataclass
 
+from headgate.checks import Suspect
 from headgate.config import fill, fill_text, prompt
 from headgate.core import (
     Candidates,
@@ -18,7 +19,6 @@ from headgate.core import (
 from headgate.features.repair.suspects import Evidence, memory_of, places
 from headgate.reading import find_functions
 from headgate.run import Job
-from headgate.scouts import Suspect
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from headgate.checks import COMBINED
+from headgate.checks import COMBINED, Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
 from headgate.core import (
     AnswersTried,
     Body,
@@ -40,7 +40,6 @@ from headgate.reading import (
     source_excerpt,
 )
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
-from headgate.scouts import Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
 from headgate.tree import CopyImpossible
 
 MOST_SECONDS = 120.0

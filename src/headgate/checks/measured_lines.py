@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from headgate.checks.fault_localisation import Lines
 from headgate.core import VerifyStep
 from headgate.process import CommandUnavailable, Sandbox, run_command
-from headgate.scouts.fault_localisation import Lines
 
 _MOST_TESTS = 5_000
 _MAX_OUTPUT = 400_000

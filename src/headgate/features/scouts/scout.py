@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from headgate.checks import COMBINED
-from headgate.config import detect_project
+from headgate.config import ScoutSettings, detect_project
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     OWN_FOLDER,
@@ -27,37 +27,31 @@ from headgate.core import (
     Data,
     Decision,
     Role,
-    ScoutReported,
     VerifyRuns,
     VerifyStep,
     clean_text,
+    render_notes,
     show_path,
 )
-from headgate.errors import ToolError, ToolFailed
-from headgate.patterns import regex
-from headgate.process import CommandUnavailable, run_command
-from headgate.reading import FailedTest, find_failures, plain_lines
-from headgate.run.failure_clues import FailedRun, find_clues
-from headgate.run.first_messages import window_of
-from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun
-from headgate.run.verification import run_verification
-from headgate.scouts import (
-    INDEX_NAME,
-    VERSION,
+from headgate.errors import ToolError
+from headgate.features.scouts.build_facts import (
     BuildFacts,
     FailureClues,
-    MapLimits,
-    MapQuery,
-    NeededTool,
     Problem,
     environment_problems,
     find_framework,
-    map_code,
-    needed_tools,
     render_build,
-    render_map,
 )
+from headgate.features.scouts.code_map import MapLimits, MapQuery
+from headgate.features.scouts.events import ScoutReported
+from headgate.features.scouts.failure_clues import FailedRun, find_clues
+from headgate.features.scouts.mapping import INDEX_NAME, map_code
+from headgate.features.scouts.render import render_map
+from headgate.features.scouts.tool_versions import VERSION, NeededTool, needed_tools
+from headgate.patterns import regex
+from headgate.process import CommandUnavailable, run_command
+from headgate.reading import FailedTest, find_failures, plain_lines
+from headgate.run import Finder, Job, StageEnd, StageRun, run_verification, window_of
 
 WINDOW_SHARE = 0.1
 """Of the context window, for what one scout says."""
@@ -65,8 +59,6 @@ MAP_SECONDS = 20.0
 """The first map of a large repository stops reading then; the next one continues there."""
 TELL_SECONDS = 0.5
 """How often people who wait are told how far it is."""
-ANSWER_TOKENS = 800
-"""What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
 _NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
@@ -110,6 +102,8 @@ class ScoutMemory:
     is_checked: bool = False
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Whoever comes first runs that check, and the other scout waits for it."""
+    said: dict[str, str] = field(default_factory=dict)
+    """What each scout has said at the start, by its name."""
 
 
 def scout_memory(job: Job) -> ScoutMemory:
@@ -117,17 +111,7 @@ def scout_memory(job: Job) -> ScoutMemory:
     return job.memory.of(ScoutMemory)
 
 
-async def ask(run: StageRun, name: str, question: str) -> str:
-    """What a scout says to a question."""
-    job = run.job
-    body, text = await _report(job, name, question, ANSWER_TOKENS)
-    if not text:
-        raise ToolFailed(f"ask_scout: {body.problem or f'{SCOUTS[name]} found nothing about this'}")
-    run.record(body.model_copy(update={"question": job.place.redact(question)[:400]}))
-    return text
-
-
-async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[ScoutReported, str]:
+async def report(job: Job, name: str, question: str, tokens: int) -> tuple[ScoutReported, str]:
     try:
         found, text = await (_map_code if name == "code" else _look_at_build)(job, question, tokens)
     except (OSError, sqlite3.Error) as error:
@@ -221,7 +205,7 @@ def _is_checked_first(job: Job) -> bool:
 async def _check(run: StageRun) -> StageEnd | None:
     job = run.job
     try:
-        async with asyncio.timeout(job.pinned.scouts.seconds):
+        async with asyncio.timeout(job.pinned.of(ScoutSettings).seconds):
             found = await run_verification(job, run.path, purpose="opening")
     except TimeoutError:
         scout_memory(job).stopped = True
@@ -245,7 +229,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         _text(job, "package.json"),
     )
     if scout_memory(job).stopped:
-        most = job.pinned.scouts.seconds
+        most = job.pinned.of(ScoutSettings).seconds
         said = f"The verification was stopped after {most:g} s: what fails now is not known."
         problems = (*problems, Problem("warning", said))
     opening = job.state[AnswersTried].opening
@@ -345,7 +329,7 @@ async def present_version(job: Job, tool: NeededTool) -> str:
     return found[0] if found else ""
 
 
-class Scout(Kind):
+class Scout(Finder):
     """The kind `scout`."""
 
     name = "scout"
@@ -355,17 +339,32 @@ class Scout(Kind):
     async def run(self, run: StageRun) -> StageEnd:
         """Finds the facts and records them. A scout that finds nothing is no failure."""
         settings = ScoutStageSettings.model_validate(run.stage.settings)
-        if settings.scout not in run.job.memory.scout_texts:
+        if settings.scout not in scout_memory(run.job).said:
             await run.job.log.commit()  # people see now that it has begun
             if broken := await _run_check_first(run):
                 return broken
             tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
-            body, text = await _report(run.job, settings.scout, "", tokens)
+            body, text = await report(run.job, settings.scout, "", tokens)
             run.record(body, text)
-            run.job.memory.scout_texts[settings.scout] = text
+            scout_memory(run.job).said[settings.scout] = text
             await run.job.log.commit()
         return StageEnd(Decision("advance", "done"))
 
     def replay(self, run: StageRun, body: Body, content: str) -> None:
         if isinstance(body, ScoutReported) and not body.question:
-            run.job.memory.scout_texts[body.scout] = content
+            scout_memory(run.job).said[body.scout] = content
+
+    def stages(self, job: Job) -> dict[str, str]:
+        """Those of scouts, by their ids, with their titles: a model may read on in one of them."""
+        return {leaf.id: leaf.label for leaf in job.flow.leaves() if leaf.label in SCOUTS.values()}
+
+    def say_facts(self, job: Job, tokens: float | None) -> list[str]:
+        texts = scout_memory(job).said
+        said = [text for name in SCOUTS if (text := texts.get(name))]
+        most = job.pinned.of(ScoutSettings).tokens
+        room = int(min(most, tokens or most) * CHARS_PER_CODE_TOKEN)
+        for name, title in self.stages(job).items():
+            note = job.state.notes.get(name)
+            if note and note.accepted and note.output is not None:
+                said.append(f"{title} says:\n{render_notes([(name, note)], room)}")
+        return said

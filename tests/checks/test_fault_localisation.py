@@ -5,8 +5,8 @@ from math import sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.scouts import Suspect, likely_lines, rank_functions, score_lines, suspect_lines
-from headgate.scouts.fault_localisation import MOST_TIED, NAMED_BONUS, TRACE_BONUS
+from headgate.checks import Suspect, likely_lines, rank_functions, score_lines, suspect_lines
+from headgate.checks.fault_localisation import MOST_TIED, NAMED_BONUS, TRACE_BONUS
 
 SOURCE = """\
 def used(a):

@@ -1,24 +1,42 @@
 """When the check is run before the model is asked, and how the two scouts work side by side."""
 
+import asyncio
 import os
 import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_loop import TASK, make_job
 
-from headgate.config import with_scouts
-from headgate.core import Decision, Flow, Message, Reply, ScoutReported, ScoutSettings, Stage, VerifyStep
-from headgate.log import Store
+from headgate import run
+from headgate.config import ScoutSettings
+from headgate.core import (
+    Decision,
+    Flow,
+    Message,
+    ModelSettings,
+    Note,
+    Reply,
+    Stage,
+    Task,
+    VerifyStep,
+    expand_flow,
+)
+from headgate.engine import CHECK_SPECS
+from headgate.features.scouts import ScoutReported
+from headgate.features.scouts.feature import KINDS, with_scouts
+from headgate.features.scouts.scout import Scout, is_about_checks, present_version
+from headgate.features.scouts.tool_versions import NeededTool
+from headgate.library.surroundings import NoTree
+from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import run_flow
-from headgate.run.scouting import is_about_checks, present_version
-from headgate.scouts import NeededTool
+from headgate.tools import ToolContext
 from headgate.tree import DiskWorkspace
+from jobs import job_of
 
 STEPS = [VerifyStep(name="tests", command="pytest"), VerifyStep(name="unit-tests", command="make")]
 
@@ -97,17 +115,49 @@ class Meeting:
 
 
 async def test_the_scouts_work_at_the_same_time(tmp_path: Path) -> None:
-    flow = Flow(name="one", scouts=("code", "build"), stages=(Stage(id="work", allow_missing_done=True),))
+    """Each would wait for the other, if one came after it."""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    meeting: Any = Meeting(DiskWorkspace(repo))
     model = ScriptedModel([Reply(Message("assistant", text)) for text in ("I look.", "Seen.")])
-    store = Store(tmp_path / "headgate.db")
+    flow = Flow(name="one", scouts=("code", "build"), stages=(Stage(id="work", allow_missing_done=True),))
+    bus, store, task = Bus(), Store(tmp_path / "headgate.db"), Task(id="t1", text="Look.", goal="Look.")
     try:
-        store.add_task(lambda task_id: TASK, 0.0)
-        job = make_job(store, with_scouts(flow, ScoutSettings()), {None: model})
-        meeting: Any = Meeting(DiskWorkspace(tmp_path / "repo"))
-        job.place.context = replace(job.place.context, workspace=meeting)
-        assert await run_flow(job) == Decision("advance", "done")
+        store.add_task(lambda task_id: task, 0.0)
+        job = job_of(
+            task=task,
+            flow=expand_flow(with_scouts(flow, ScoutSettings()), [], CHECK_SPECS),
+            kinds={**run.KINDS, **KINDS},
+            log=TaskLog(store, bus, task, time.time),
+            models={None: model},
+            model_settings={None: ModelSettings(model=f"openai/{model.name}")},
+            tools={},
+            context=ToolContext(workspace=meeting, save_output=lambda text: "saved"),
+            verifier=None,
+            tree=NoTree(),
+            redact=lambda text: text,
+            now=time.time,
+            sleep=asyncio.sleep,
+            pulse=bus.pulse,
+        )
+        assert await run.run_flow(job) == Decision("advance", "done")
         told = [event.body for event in store.events("t1") if isinstance(event.body, ScoutReported)]
     finally:
         store.close()
     assert sorted(body.scout for body in told) == ["build", "code"]
     assert (len(meeting.came), meeting.barrier.broken) == (2, False)
+
+
+@pytest.mark.parametrize(("room", "most"), [(200, 900), (None, 4_500)])
+def test_what_a_model_found_out_is_cut_to_the_room_there_is(room: float | None, most: int) -> None:
+    places = [{"path": f"part_{number}.py", "why": "as it is " * 30} for number in range(8)]
+    note = Note(summary="Found.", output={"relevant_files": places})
+    job: Any = SimpleNamespace(
+        flow=Flow(name="test", stages=(Stage(id="look", label="Scout A"), Stage(id="work"))),
+        state=SimpleNamespace(notes={"look": note, "work": note}),
+        memory=run.Memory(),
+        pinned=run.Pinned(),
+    )
+    (said,) = Scout().say_facts(job, room)
+    assert said.startswith("Scout A says:")
+    assert most / 2 < len(said) < most

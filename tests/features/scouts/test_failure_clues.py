@@ -15,10 +15,10 @@ from headgate.core import (
     VerifyFinished,
     VerifyStep,
 )
+from headgate.features.scouts.build_facts import FailureClues
+from headgate.features.scouts.failure_clues import FailedRun, find_clues, new_failures
 from headgate.reading import FailedTest
 from headgate.run import Memory
-from headgate.run.failure_clues import FailedRun, find_clues, new_failures
-from headgate.scouts import FailureClues
 from headgate.tree import DiskWorkspace, IgnoredPaths
 
 CART = """\

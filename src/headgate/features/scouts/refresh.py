@@ -7,11 +7,11 @@ from hashlib import sha256
 from threading import Lock
 
 from headgate.errors import ToolError
+from headgate.features.scouts.code_map import MapLimits
+from headgate.features.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
 from headgate.file_stamps import Stamp, is_settled
 from headgate.outlines import Outline, OutlinePool
 from headgate.reading import word_set
-from headgate.scouts.code_map import MapLimits
-from headgate.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
 from headgate.tree import Workspace
 
 _BATCH = 1_000

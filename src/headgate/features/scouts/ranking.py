@@ -4,13 +4,21 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from headgate.features.scouts.clues import Clues
+from headgate.features.scouts.imported_files import ImportedFiles
+from headgate.features.scouts.index import (
+    DEFINITION,
+    NAME_WORD,
+    PATH_WORD,
+    REFERENCE,
+    WORD,
+    OutlineIndex,
+    short_name,
+)
+from headgate.features.scouts.reference_graph import page_rank
+from headgate.features.scouts.refresh import Tree
 from headgate.outlines import Outline, stem, words_of_text
 from headgate.reading import is_code, is_installed_or_built, is_test
-from headgate.scouts.clues import Clues
-from headgate.scouts.imported_files import ImportedFiles
-from headgate.scouts.index import DEFINITION, NAME_WORD, PATH_WORD, REFERENCE, WORD, OutlineIndex, short_name
-from headgate.scouts.reference_graph import page_rank
-from headgate.scouts.refresh import Tree
 
 _DIGITS = 9
 """Scores are compared to so many decimals: the last bits of a logarithm differ between machines."""

@@ -11,17 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core import Access, Denial
+from headgate.features.scouts.clues import trace_places
+from headgate.features.scouts.code_map import CodeMap, CoveringTest, FileReference, MapLimits, MapQuery
+from headgate.features.scouts.mapping import map_code
+from headgate.features.scouts.render import render_map
 from headgate.reading import FailedTest
-from headgate.scouts import (
-    CodeMap,
-    CoveringTest,
-    FileReference,
-    MapLimits,
-    MapQuery,
-    map_code,
-    render_map,
-    trace_places,
-)
 from headgate.tree import DiskWorkspace, File, FileChange, OverlayWorkspace
 
 SHOP = {

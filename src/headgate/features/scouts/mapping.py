@@ -5,17 +5,23 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from headgate.features.scouts.chosen import (
+    chosen_files,
+    covering_tests,
+    entry_points,
+    prior_art,
+    references_between,
+)
+from headgate.features.scouts.clues import Clues, read_clues
+from headgate.features.scouts.code_map import CodeMap, MapLimits, MapQuery
+from headgate.features.scouts.conventions import conventions_of
+from headgate.features.scouts.index import OutlineIndex
+from headgate.features.scouts.index_file import with_index
+from headgate.features.scouts.ranking import Weights, rank_files
+from headgate.features.scouts.refresh import Tree, refresh
 from headgate.guard import SecretNames
 from headgate.outlines import words_of_text
 from headgate.reading import is_code
-from headgate.scouts.chosen import chosen_files, covering_tests, entry_points, prior_art, references_between
-from headgate.scouts.clues import Clues, read_clues
-from headgate.scouts.code_map import CodeMap, MapLimits, MapQuery
-from headgate.scouts.conventions import conventions_of
-from headgate.scouts.index import OutlineIndex
-from headgate.scouts.index_file import with_index
-from headgate.scouts.ranking import Weights, rank_files
-from headgate.scouts.refresh import Tree, refresh
 from headgate.tree import Workspace
 
 INDEX_NAME = "map.db"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.checks import CoverageByTest, measure_coverage
 from headgate.core import VerifyStep
-from headgate.scouts import CoverageByTest, measure_coverage
 
 CART = """\
 def total(prices):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from headgate.config.prompts import prompt
-from headgate.core import SCOUTS, Budget, Flow, ScoutSettings, Stage, ToolScope, all_stages, free_id
+from headgate.config import ScoutSettings, prompt
+from headgate.core import SCOUTS, Budget, Flow, Stage, ToolScope, all_stages, free_id
 
 TRIES = 3
 _SENTENCES = {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": 8}

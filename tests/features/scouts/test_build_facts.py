@@ -12,18 +12,16 @@ from hypothesis import strategies as st
 
 from headgate.config import detect_project
 from headgate.core import CHARS_PER_CODE_TOKEN
-from headgate.reading import FailedTest
-from headgate.scouts import (
+from headgate.features.scouts.build_facts import (
     BuildFacts,
     FailureClues,
-    NeededTool,
     Problem,
     environment_problems,
     find_framework,
-    is_satisfied,
-    needed_tools,
     render_build,
 )
+from headgate.features.scouts.tool_versions import NeededTool, is_satisfied, needed_tools
+from headgate.reading import FailedTest
 
 FILES = {
     "pyproject.toml": '[project]\nrequires-python = ">=3.11,<4"\n',

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.core import path_words
+from headgate.features.scouts.code_map import MapQuery
 from headgate.outlines import identifiers_in, stem, words_of_name
 from headgate.patterns import regex
 from headgate.reading import FailedTest, word_set
-from headgate.scouts.code_map import MapQuery
 
 _MOST_TEXT = 30_000
 """Characters of the task, and of all traces, that are looked at."""

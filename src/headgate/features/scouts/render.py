@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from headgate.core import CHARS_PER_CODE_TOKEN, show_path
-from headgate.scouts.code_map import CodeMap, MappedFile
+from headgate.features.scouts.code_map import CodeMap, MappedFile
 
 _STEPS = (
     (20, 14, 20), (20, 10, 16), (16, 8, 12), (14, 6, 10), (12, 5, 8), (10, 4, 6), (8, 4, 4), (8, 3, 2),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.scouts import CodeMap, MapQuery, map_code
+from headgate.features.scouts.code_map import CodeMap, MapQuery
+from headgate.features.scouts.mapping import map_code
 from headgate.tree import DiskWorkspace
 
 COUNT = 30

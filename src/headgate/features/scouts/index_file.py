@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from headgate.features.scouts.index import IndexDamaged, OutlineIndex
 from headgate.regular_files import OwnFolder, check_own, lock_within, open_own
-from headgate.scouts.index import IndexDamaged, OutlineIndex
 
 _PARTS = ("", "-wal", "-shm", "-journal")
 _LOCK_SECONDS = 5.0

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
+from headgate.features.scouts.tool_versions import NeededTool, names_packages
 from headgate.patterns import regex
 from headgate.reading import FailedTest, render_failures, split_commands, word_set
-from headgate.scouts.tool_versions import NeededTool, names_packages
 
 # How a single test is run.
 

@@ -4,11 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from headgate.core import show_path
-from headgate.outlines import Definition, Outline, words_of_name
-from headgate.patterns import regex
-from headgate.reading import find_tests, is_code, is_test
-from headgate.scouts.clues import Clues
-from headgate.scouts.code_map import (
+from headgate.features.scouts.clues import Clues
+from headgate.features.scouts.code_map import (
     CoveringTest,
     FileReference,
     MapLimits,
@@ -17,8 +14,11 @@ from headgate.scouts.code_map import (
     MapQuery,
     PriorArt,
 )
-from headgate.scouts.index import short_name
-from headgate.scouts.ranking import RankedFile, Ranking, matched_words
+from headgate.features.scouts.index import short_name
+from headgate.features.scouts.ranking import RankedFile, Ranking, matched_words
+from headgate.outlines import Definition, Outline, words_of_name
+from headgate.patterns import regex
+from headgate.reading import find_tests, is_code, is_test
 
 _DIGITS = 9
 _MOST_WORDS = 4

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from headgate.checks import Verification
+from headgate.checks import CoverageByTest, Suspect, Verification, likely_lines, rank_functions, score_lines
+from headgate.config import ScoutSettings
 from headgate.core import (
     Broken,
     Pass,
@@ -19,19 +20,11 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
+from headgate.features.scouts.build_facts import FailureClues
+from headgate.features.scouts.clues import trace_places
 from headgate.patterns import regex
 from headgate.reading import FailedTest, is_test
-from headgate.run.job import Job
-from headgate.run.trials import Trials
-from headgate.scouts import (
-    CoverageByTest,
-    FailureClues,
-    Suspect,
-    likely_lines,
-    rank_functions,
-    score_lines,
-    trace_places,
-)
+from headgate.run import Job, Observer, StepsRun, Trials
 from headgate.tree import CopyImpossible
 
 CHEAP_SECONDS = 10.0
@@ -199,3 +192,16 @@ def _sources(job: Job, scores: Mapping[tuple[str, int], float]) -> dict[str, str
     own = [path for path in own if not job.ignored.file(path)][:_MOST_FILES]
     sources = {path: _source(job, path) for path in own}
     return {path: text for path, text in sources.items() if text is not None}
+
+
+class CluesOfFailure(Observer):
+    """The model is told with a failure what it may come from."""
+
+    async def look_into_failure(self, run: StepsRun) -> None:
+        if run.job.pinned.of(ScoutSettings).build == "off":
+            return
+        found = run.found
+        took = sum(step.seconds for step in found.steps)
+        new = new_failures(run.job, found.failures, run.red.same)
+        failed = FailedRun(run.tree_after, found.failures, found.tail, took, new)
+        run.clues += (await find_clues(run.job, failed)).render()
