@@ -190,7 +190,7 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a b")], 'stage "a b": "id" must match'),
         (
             [Stage(id="a", kind="nothing")],
-            'unknown kind "nothing": known are drive, planner, review, scout,',
+            'unknown kind "nothing": known are answer, drive, mutate, planner, review, scout, suspects,',
         ),
     ],
 )
@@ -371,6 +371,16 @@ def test_how_groups_have_ended() -> None:
     result = run(flow, model, callbacks=calls)
     assert {name: result[name].status for name in "guh"} == {"g": "skipped", "u": "failed", "h": "completed"}
     assert ended == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", ["verify", "suspects"])
+def test_there_is_nothing_to_verify_without_a_repository(kind: str) -> None:
+    result = run(Flow(name="f", stages=[Stage(id="a", kind=kind)]), script())
+    assert (result.status, result["a"].status, result["a"].error) == (
+        "completed",
+        "skipped",
+        "nothing_to_verify",
+    )
 
 
 def test_a_scout_leaves_nothing_in_a_folder(tmp_path: Path) -> None:

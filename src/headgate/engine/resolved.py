@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import run
-from headgate.checks import CHECKS, Check
+from headgate.checks import Check
 from headgate.config import (
     Config,
     FlowNames,
@@ -40,12 +40,11 @@ from headgate.core import (
     show_path,
     without_tool,
 )
+from headgate.engine.feature_list import ALL_CHECKS, KINDS, OBSERVERS
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
-from headgate.features import repair
 from headgate.features.research import NOT_CONFIGURED
-from headgate.features.scouts import feature as scouts
 from headgate.features.scouts.feature import with_scouts
 from headgate.log import Folder
 from headgate.models import (
@@ -61,11 +60,9 @@ SPECS = tuple(tool.spec for tool in TOOLS)
 class FlowParts:
     """What a flow may name besides tools."""
 
-    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
+    checks: Mapping[str, Check] = field(default_factory=lambda: ALL_CHECKS)
     """The checks, by name; they run in this order."""
-    kinds: Mapping[str, run.Kind] = field(
-        default_factory=lambda: {**run.KINDS, **repair.KINDS, **scouts.KINDS}
-    )
+    kinds: Mapping[str, run.Kind] = field(default_factory=lambda: KINDS)
     """What a stage can be, by name."""
     flow: Flow | None = None
     """The flow of every task, in place of the one that the configuration names."""
@@ -75,7 +72,7 @@ class FlowParts:
     """Tools that only one stage has: by the stage's id, then by name."""
     code: Mapping[str, Any] = field(default_factory=dict)
     """The functions and types that the flow names, by reference."""
-    observers: Sequence[run.Observer] = scouts.OBSERVERS
+    observers: Sequence[run.Observer] = OBSERVERS
     """Those that look at each run of the verification steps."""
 
     def check_code(self, flow: Flow) -> None:
@@ -125,7 +122,8 @@ class FlowParts:
 PARTS = FlowParts()
 """What ships with Headgate."""
 FLOW_NAMES = PARTS.names
-CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
+CHECK_SPECS = tuple(check.spec for check in ALL_CHECKS.values())
+"""What a check is called, and what may be written under its name."""
 
 
 def find_recipes(repo: Path, config: Config, parts: FlowParts = PARTS) -> dict[str, Recipe]:

@@ -13,18 +13,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from headgate import core
-from headgate.checks import CHECKS
-from headgate.config import Document, FlowNames, explain, load_flow
+from headgate.config import Document, explain, load_flow
 from headgate.core import Priority, flow_problems, unknown_name
-from headgate.engine import SPECS
+from headgate.engine import CHECK_SPECS, FLOW_NAMES, KINDS, SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import tools_by_name
 from headgate.library.naming import InProgram, check_function, import_reference, schema_of
-from headgate.run import KINDS, find_schema_fault
+from headgate.run import find_schema_fault
 from headgate.tools import Tool
 
 if TYPE_CHECKING:
@@ -151,8 +150,7 @@ class LoadedFlow:
 def load_flow_file(path: "str | Path") -> LoadedFlow:
     """See `Flow.load`."""
     file = Path(path).resolve()
-    names = FlowNames(SPECS, [check.spec for check in CHECKS.values()], _kind_settings())
-    flow = load_flow(str(file), file.parent, names._replace(tools=None))
+    flow = load_flow(str(file), file.parent, FLOW_NAMES._replace(tools=None))
     code: dict[str, Any] = {}
     stage_tools: dict[str, dict[str, Tool]] = {}
     for stage in core.all_stages(flow.stages):
@@ -174,7 +172,7 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
     tools = tools_by_name([import_reference(name, file.name) for name in flow.tools], file.name)
     flow = _with_tool_names(flow, stage_tools).model_copy(update={"tools": ()})
     specs = [*SPECS, *(tool.spec for tool in tools.values())]
-    for problem in flow_problems(flow, specs, names.checks or ()):
+    for problem in flow_problems(flow, specs, CHECK_SPECS):
         place = ".".join(map(str, problem.where))
         raise Document(f"{file.name}, {place}", {}).error((), problem.message)
     return LoadedFlow(flow.name, CompiledFlow(flow, tools, stage_tools, code))
@@ -193,10 +191,6 @@ def _require_json(flow: core.Flow, where: str) -> None:
         flow.model_dump_json()
     except PydanticSerializationError as error:
         raise ConfigError(f"{where}: variables and metadata must be plain data: {error}.") from None
-
-
-def _kind_settings() -> dict[str, type[BaseModel]]:
-    return {name: kind.settings for name, kind in KINDS.items()}
 
 
 def _with_tool_names(flow: core.Flow, stage_tools: Mapping[str, Mapping[str, Tool]]) -> core.Flow:
@@ -255,8 +249,7 @@ class _Compiler:
         except ValidationError as error:
             raise explain(error, written, core.Flow) from None
         specs = [*SPECS, *(tool.spec for tool in tools.values())]
-        checks = [check.spec for check in CHECKS.values()]
-        for problem in flow_problems(flow, specs, checks):
+        for problem in flow_problems(flow, specs, CHECK_SPECS):
             raise written.error(problem.where, problem.message)
         for leaf in flow.leaves():
             if leaf.kind not in KINDS:

@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from headgate.core import Decision, Report, Task, TaskResumed
+from headgate.engine import KINDS, OBSERVERS
 from headgate.errors import ConfigError
 from headgate.library.checkpoints import named_after
 from headgate.library.flow import CompiledFlow
@@ -13,7 +14,7 @@ from headgate.library.request import RunRequest, open_models
 from headgate.library.restoring import Source, describe_flow, log_lines
 from headgate.library.surroundings import FolderTree, NoFiles, NoTree
 from headgate.log import Bus
-from headgate.run import KINDS, Clock, Job, Models, Parts, People, Pinned, Place, restore
+from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place, restore
 from headgate.run import run_flow as run_job
 from headgate.tools import (
     ToolContext,
@@ -103,6 +104,7 @@ class ProcessWork:
                     {**{tool.name: tool for tool in given}, **compiled.tools},
                     stage_tools=compiled.stage_tools,
                     code=compiled.code,
+                    observers=OBSERVERS,
                 ),
                 log=self.history,
                 models=Models(models, settings),

@@ -119,7 +119,7 @@ class Case:
         return job_of(
             task=self.task,
             flow=expand_flow(self.flow, [], CHECK_SPECS),
-            kinds={**run.KINDS, **repair.KINDS},
+            kinds=run.KINDS | {kind.name: kind for kind in repair.FEATURE.kinds},
             log=log,
             models={None: self.model(store)},
             model_settings={None: ModelSettings(model="openai/answering")},

@@ -28,7 +28,7 @@ from headgate.core import (
 )
 from headgate.engine import CHECK_SPECS
 from headgate.features.scouts import ScoutReported
-from headgate.features.scouts.feature import KINDS, with_scouts
+from headgate.features.scouts.feature import FEATURE, with_scouts
 from headgate.features.scouts.scout import Scout, is_about_checks, present_version
 from headgate.features.scouts.tool_versions import NeededTool
 from headgate.library.surroundings import NoTree
@@ -127,7 +127,7 @@ async def test_the_scouts_work_at_the_same_time(tmp_path: Path) -> None:
         job = job_of(
             task=task,
             flow=expand_flow(with_scouts(flow, ScoutSettings()), [], CHECK_SPECS),
-            kinds={**run.KINDS, **KINDS},
+            kinds=run.KINDS | {kind.name: kind for kind in FEATURE.kinds},
             log=TaskLog(store, bus, task, time.time),
             models={None: model},
             model_settings={None: ModelSettings(model=f"openai/{model.name}")},

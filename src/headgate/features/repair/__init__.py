@@ -3,6 +3,6 @@
 from headgate.features.repair.candidates import Answer
 from headgate.features.repair.mutate import Mutate
 from headgate.features.repair.suspects import Suspects
-from headgate.run import Kind
+from headgate.run import Feature
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Suspects(), Answer(), Mutate())}
+FEATURE = Feature(kinds=(Suspects(), Answer(), Mutate()))

@@ -318,6 +318,8 @@ class Suspects(Kind):
     async def run(self, run: StageRun) -> StageEnd:
         """Runs the check once, and looks for suspects if it fails. A dry run runs nothing."""
         job = run.job
+        if job.place.verifier is None:
+            return StageEnd(Decision("skip", "nothing_to_verify"))
         if job.state[AnswersTried].suspects is None:
             found, kept = SuspectsFound(unfit=_DRY if job.place.proposing else ""), None
             try:

@@ -7,7 +7,6 @@ from headgate.features.scouts.render import render_map
 from headgate.features.scouts.scout import Scout
 from headgate.features.scouts.stages import with_scouts
 from headgate.features.scouts.tool import ask_scout
-from headgate.run import Kind, Observer
+from headgate.run import Feature
 
-KINDS: dict[str, Kind] = {"scout": Scout()}
-OBSERVERS: tuple[Observer, ...] = (CluesOfFailure(),)
+FEATURE = Feature(kinds=(Scout(),), observers=(CluesOfFailure(),))

@@ -1,0 +1,22 @@
+"""The features that take part in a run, in one list. Their events are known through `headgate.features`."""
+
+from collections.abc import Mapping
+
+from headgate import run
+from headgate.checks import CHECKS, Check
+from headgate.features import repair
+from headgate.features.scouts import feature as scouts
+
+FEATURES: tuple[run.Feature, ...] = (scouts.FEATURE, repair.FEATURE)
+
+KINDS: Mapping[str, run.Kind] = run.KINDS | {
+    kind.name: kind for feature in FEATURES for kind in feature.kinds
+}
+"""What a stage can be, by name."""
+ALL_CHECKS: Mapping[str, Check] = {
+    **CHECKS,
+    **{check.name: check for feature in FEATURES for check in feature.checks},
+}
+"""What must hold to leave a stage, by name; they run in this order."""
+OBSERVERS: tuple[run.Observer, ...] = tuple(each for feature in FEATURES for each in feature.observers)
+"""Those that look at each run of the verification steps."""
