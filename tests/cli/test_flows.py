@@ -7,7 +7,7 @@ import pytest
 from command import headgate, on_terminal
 
 from headgate.cli.main import main
-from headgate.config import ScoutSettings, builtin_flows, draw_mermaid, draw_text, load_flow
+from headgate.config import ScoutSettings, builtin_flows, draw_text, load_flow
 from headgate.core import expand_flow
 from headgate.engine import CHECK_SPECS, SPECS
 from headgate.features.scouts.feature import with_scouts
@@ -77,7 +77,7 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
         "Because the model is small, a task uses repair here unless it asks for something new:"
         " fixes(mutate | short -> line -> " in outcome(repo)[1]
     )
-    code, out, err = outcome(repo, "draw", "--text")
+    code, out, err = outcome(repo, "draw")
     assert (code, out.startswith("staged")) == (0, True)
     assert err == (
         "Because the model is small, a task uses repair here unless it asks for something new;"
@@ -127,8 +127,7 @@ def test_what_is_shown_is_the_tree_that_runs_and_a_flow_file(name: str, repo: Pa
     ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}\n"
     assert person.types(repo, "check", "tree.yaml") == (0, ok, "")
     assert person.types(repo, "show", "tree.yaml") == (0, out, "")
-    for form in ("--text", "--mermaid"):
-        assert person.types(repo, "draw", form, "tree.yaml")[0] == 0
+    assert person.types(repo, "draw", "tree.yaml")[0] == 0
 
 
 def test_the_tree_of_a_short_file(repo: Path) -> None:
@@ -317,24 +316,15 @@ def test_what_is_wrong(args: list[str], message: str, repo: Path, person: Person
     assert err.count("\n") == 1
 
 
-def test_drawing(repo: Path, person: Person) -> None:
-    flow = load_flow("staged", repo)
-    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS, CHECK_SPECS), "")
-    assert person.types(repo, "draw", "staged", "--mermaid") == (
-        0,
-        draw_mermaid(flow, SPECS, CHECK_SPECS),
-        "",
-    )
-    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS, CHECK_SPECS), "")
-    seen = on_terminal(repo, "flows", "draw", "staged", COLUMNS="300")
-    assert seen == (0, draw_text(flow, SPECS, CHECK_SPECS))
-    seen = on_terminal(repo, "flows", "draw", "staged", "--mermaid", COLUMNS="300")
-    assert seen == (0, draw_mermaid(flow, SPECS, CHECK_SPECS))
+def test_drawing(repo: Path) -> None:
+    drawn = draw_text(load_flow("staged", repo), SPECS, CHECK_SPECS)
+    assert outcome(repo, "draw", "staged") == (0, drawn, "")
+    assert on_terminal(repo, "flows", "draw", "staged", COLUMNS="300") == (0, drawn)
 
 
 def test_drawing_the_flow_in_use(repo: Path) -> None:
     (repo / "agent.yaml").write_text("flow: [Do it.]\nflow_stage_retries: 7\n")
-    out = outcome(repo, "draw", "--text")[1]
+    out = outcome(repo, "draw")[1]
     assert out.startswith("custom\n\n1. do-it\n")
     assert "25 turns, 7 retries," in out
 

@@ -1,7 +1,7 @@
 """`agent.yaml`, flows and prompts: what a user may change, typed and checked when it is loaded."""
 
 from headgate.config.detect import Detection, detect_project
-from headgate.config.drawing import draw_mermaid, draw_text, outline
+from headgate.config.drawing import draw_text, outline
 from headgate.config.endpoint import (
     describe_keys,
     env_value,

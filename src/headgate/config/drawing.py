@@ -1,7 +1,6 @@
-"""A flow as a picture: text for a terminal, Mermaid for a page; order, gates, and the ways back."""
+"""A flow as text for people: the order of its stages, their gates, and the ways back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from headgate.core import (
     DRIVE,
@@ -17,7 +16,6 @@ from headgate.core import (
     ToolSpec,
     ViewPolicy,
     fix_stage,
-    join_path,
     run_order,
     times,
 )
@@ -80,80 +78,6 @@ def _numbered(stages: Iterable[Stage], above: str = "") -> Iterator[tuple[str, S
     for number, stage in enumerate(run_order(stages), 1):
         yield f"{above}{number}", stage
         yield from _numbered(stage.stages, f"{above}{number}.")
-
-
-def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[CheckSpec] = ()) -> str:
-    """The flow as a Mermaid flowchart. Thick arrows are needs; thin ones only say what comes next."""
-    leaves = _leaves_in_order(flow.stages)
-    nodes = {path: f"stage{number}" for number, path in enumerate(leaves, 1)}
-    lines = ["flowchart TD", '    task(["Task"])']
-    for path, stage in leaves.items():
-        left, right = ("[[", "]]") if stage.foreach else ("[", "]")
-        facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage, checks)]
-        label = "<br/>".join([_escape(stage.title), *facts])
-        lines.append(f'    {nodes[path]}{left}"{label}"{right}')
-    paths, boxes = list(nodes), dict(nodes)
-    for number, (group_path, group) in enumerate(_groups_at_once(flow.stages), 1):
-        inside = [path for path in paths if path.startswith(f"{group_path}/")]
-        boxes |= dict.fromkeys(inside, f"group{number}")
-        facts = [f"{name}: {_escape(text)}" for name, text in _gates(group, checks)]
-        lines.append(f'    subgraph group{number}["{"<br/>".join([_escape(group.title), *facts])}"]')
-        lines += [*(f"        {nodes[path]}" for path in inside), "    end"]
-    if flow.scouts:
-        lines.append(f'    scouts["{"<br/>".join(SCOUTS[name] for name in flow.scouts)}"]')
-        lines += ["    task --> scouts", f"    scouts --> {boxes[paths[0]]}"]
-    else:
-        lines.append(f"    task --> {boxes[paths[0]]}")
-    for before, path in pairwise(paths):
-        parent = path.rpartition("/")[0]
-        needs = [join_path(parent, need) for need in leaves[path].needs]
-        if boxes[before] != boxes[path]:
-            lines.append(f"    {boxes[before]} {'==>' if before in needs else '-->'} {boxes[path]}")
-            needs = [need for need in needs if need != before]
-        lines += [f"    {nodes[need]} ==> {nodes[path]}" for need in needs if need in nodes]
-    lines += [f"    {line}" for line in _ways_back(flow.stages, nodes, "")]
-    held = ", ".join(_flow_checks(flow.checks, checks))
-    closing = _closing_lines(flow, held, boxes[paths[-1]], fix_stage(flow, tools), nodes)
-    lines += [f"    {line}" for line in closing]
-    return "\n".join(lines) + "\n"
-
-
-def _leaves_in_order(stages: Iterable[Stage], parent: str = "") -> dict[str, Stage]:
-    """The stages that are not groups, by path, in the order in which they run."""
-    leaves: dict[str, Stage] = {}
-    for stage in run_order(stages):
-        path = join_path(parent, stage.id)
-        inner = stage.kind != PLANNER and stage.stages
-        leaves |= _leaves_in_order(inner, path) if inner else {path: stage}
-    return leaves
-
-
-def _groups_at_once(stages: Iterable[Stage], parent: str = "") -> Iterator[tuple[str, Stage]]:
-    """The outermost groups whose stages may run at once, by path: what is in them has no other order."""
-    for stage in run_order(stages):
-        path = join_path(parent, stage.id)
-        if stage.is_group and stage.max_parallel > 1:
-            yield path, stage
-        elif stage.kind != PLANNER:
-            yield from _groups_at_once(stage.stages, path)
-
-
-def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -> Iterator[str]:
-    """From the stage that a group repeats for back to its first stage; from a recipe back to its planner."""
-    for group in stages:
-        path = join_path(parent, group.id)
-        if group.kind == PLANNER:
-            recipe = f"recipe{nodes[path].removeprefix('stage')}"
-            yield f'{recipe}[["its recipe, step by step"]]'
-            yield f'{nodes[path]} -->|"execute"| {recipe}'
-            yield f'{recipe} -.->|"results, or why it was handed back"| {nodes[path]}'
-            continue
-        yield from _ways_back(group.stages, nodes, path)
-        awaited = join_path(path, group.repeat.until.rpartition(".")[0]) if group.repeat else ""
-        if group.repeat and awaited in nodes:
-            first = next(iter(_leaves_in_order(group.stages, path)))
-            most = _count(group.repeat.max, "failure")
-            yield f'{nodes[awaited]} -.->|"fails - again, until {most}"| {nodes[first]}'
 
 
 def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
@@ -307,39 +231,6 @@ def _closing_rows(flow: Flow, fix: Stage | None, known: Sequence[CheckSpec]) -> 
         yield "replan", f"after {_in_a_row(fix.budget)}: {replan}; then {fix.id} again"
 
 
-def _closing_lines(
-    flow: Flow, held: str, last: str, fix: Stage | None, nodes: dict[str, str]
-) -> Iterator[str]:
-    """What follows the last stage, and the ways back."""
-    yield 'success(["SUCCESS"])'
-    if held:
-        yield f'checks{{{{"checks: {_escape(held)}"}}}}'
-        yield f"{last} --> checks"
-        yield 'checks -->|"pass"| success'
-    else:
-        yield f"{last} --> success"
-    if fix is None:
-        if held:
-            yield 'stuck(["STUCK"])'
-            yield 'checks -->|"fail"| stuck'
-        return
-    if held and fix.id in nodes:
-        yield f'checks -.->|"fail"| {nodes[fix.id]}'
-    if flow.checks.get("verify"):
-        yield 'stuck(["STUCK"])'
-        yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'
-    replans = flow.checks.get("verify") and fix.budget.replan_every and fix.id in nodes
-    steps = [nodes[stage.id] for stage in flow.stages if stage.foreach and flow.replan_max]
-    if replans or steps:
-        yield f'replan["{_escape(flow.replan.title)}<br/>tools: {_escape(_tools(flow.replan.tools))}"]'
-    if replans:
-        yield f'checks -.->|"{_in_a_row(fix.budget)}"| replan'
-    for node in steps:
-        yield f'{node} -.->|"a step fails"| replan'
-    for node in dict.fromkeys([*([nodes[fix.id]] if replans else []), *steps]):
-        yield f"replan -.-> {node}"
-
-
 def _flow_checks(checks: Mapping[str, int], known: Sequence[CheckSpec]) -> list[str]:
     """The checks that a flow itself has; those of stages mean nothing there."""
     return [spec.name for spec in (*known, VERIFY_CHECK) if spec.place != "stage" and checks.get(spec.name)]
@@ -360,10 +251,3 @@ def _count(number: int, one: str, many: str = "") -> str:
 def _line(text: str) -> str:
     """One line without anything that could steer a terminal."""
     return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-
-
-def _escape(text: str) -> str:
-    """Text for a quoted label: what could mean something to Mermaid is written as its number."""
-    safe = "".join(char if char.isalnum() or char in " ,-_" else f"#{ord(char)};" for char in _line(text))
-    safe = safe.replace("direction ", "direction#32;")  # read as a statement wherever it stands
-    return f"#45;{safe[1:]}" if safe.startswith("-") else safe  # a list, at the start of a label

@@ -1,7 +1,6 @@
-"""`headgate flows`: lists the flows there are, prints one as a file or a picture, checks one's own."""
+"""`headgate flows`: lists the flows there are, prints one as a file or a drawing, checks one's own."""
 
 import os
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from headgate.config import (
     ScoutSettings,
     builtin_flows,
     depends_on_goal,
-    draw_mermaid,
     draw_text,
     flow_from_config,
     load_config,
@@ -143,13 +141,9 @@ def list_recipes(ctx: click.Context, repo: Path | None) -> None:
 
 @command.command("draw")
 @click.argument("name", metavar="[NAME|FILE]", required=False)
-@click.option(
-    "--mermaid", "form", flag_value="mermaid", help="Draw it as Mermaid.  [default: in a pipe or file]"
-)
-@click.option("--text", "form", flag_value="text", help="Draw it as text.  [default: on a terminal]")
 @repo_option
 @click.pass_context
-def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | None) -> None:
+def draw(ctx: click.Context, name: str | None, repo: Path | None) -> None:
     """Draw a flow: its stages, its gates, and where it goes back to when checks fail.
 
     Without a name: the flow that tasks use here, with the settings in agent.yaml.
@@ -162,10 +156,6 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
         flow = choice.flow
         if choice.or_repair:
             click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.", err=True)
-    form = form or ("text" if sys.stdout.isatty() else "mermaid")
-    if form == "mermaid":
-        say(draw_mermaid(flow, SPECS, CHECK_SPECS).removesuffix("\n"))
-        return
     for line in draw_text(flow, SPECS, CHECK_SPECS).splitlines():
         row = _ROW.match(line)
         say(line, hanging=row.end() if row else 2)
