@@ -10,7 +10,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from headgate.reading import is_loopback
 from headgate.server.access import COOKIE, Access, AccessControl, known_hosts
-from headgate.server.problems import ErrorAnswers
 
 TOKEN = "correct horse"
 NEW = {"json": {"text": "a"}}
@@ -121,7 +120,7 @@ async def test_a_request_that_does_not_arrive_as_a_whole_does_nothing(
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "POST", "path": "/tasks", "headers": headers}
-    control = AccessControl(app, Access(body_seconds=0.01), ErrorAnswers(), print)
+    control = AccessControl(app, Access(body_seconds=0.01), print)
     await control(scope, receive, send)
     assert sent == statuses
 
@@ -140,7 +139,7 @@ async def test_a_bug_is_told_and_costs_one_request() -> None:
         raise KeyError("secret")
 
     scope = {"type": "http", "method": "GET", "path": "/tasks", "headers": [(b"host", b"localhost")]}
-    await AccessControl(app, Access(), ErrorAnswers(), told.append)(scope, receive, send)
+    await AccessControl(app, Access(), told.append)(scope, receive, send)
     assert [type(bug) for bug in told] == [KeyError]
     start, body = sent
     assert start["status"] == 500

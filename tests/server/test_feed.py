@@ -30,7 +30,7 @@ async def test_milestones_by_default_and_everything_with_detail(repo: Path) -> N
     async with serving(repo) as server:
         await server.submit("one")
         await server.until("t1", "SUCCESS")
-        stored = server.service.events(server.service.row("t1"))
+        stored = server.service.engine.store.events("t1")
         last = stored[-1].seq
         brief = await collect(server, "/api/tasks/t1/events", lambda sent: last in numbers(sent))
         full = await collect(server, "/api/tasks/t1/events?detail=1", lambda sent: last in numbers(sent))
@@ -52,11 +52,7 @@ async def test_a_client_that_comes_back_at_random_loses_and_doubles_nothing(repo
 
         async def follow(by_header: bool) -> list[int]:
             found: list[int] = []
-            while (
-                not found
-                or server.service.events(server.service.row("t6"), found[-1])
-                or not _is_over(server)
-            ):
+            while not found or server.service.engine.store.events("t6", found[-1]) or not _is_over(server):
                 after = {} if by_header or not found else {"after": found[-1]}
                 headers = {"Last-Event-ID": str(found[-1])} if by_header and found else {}
                 url = f"{server.url}/api/events?detail=1"

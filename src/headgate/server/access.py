@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.reading import is_loopback
-from headgate.server.problems import ErrorAnswers, wants_page
+from headgate.server.problems import answer_error, wants_page
 
 MAX_BODY = 1_000_000
 """Bytes of a request: a task's text is a few pages at the most."""
@@ -129,12 +130,9 @@ class AccessControl:
         self,
         app: ASGIApp,
         access: Access,
-        errors: ErrorAnswers,
         on_crash: Callable[[Exception], None],
-        login: str = "/login",
     ) -> None:
-        self._app, self._access, self._errors, self._login = app, access, errors, login
-        self._on_crash = on_crash
+        self._app, self._access, self._on_crash = app, access, on_crash
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -179,17 +177,12 @@ class AccessControl:
                 await self._refuse(scope, receive, send, 500, said)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
-        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
         if status == 401 and wants_page(scope) and scope["method"] == "GET":
-            status, headers = 303, {"Location": self._login}
-            await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await self._errors.answer(scope, status, said, headers)(scope, receive, send)
-
-
-def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+            response: Response = RedirectResponse("/login", 303)
+        else:
+            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+            response = answer_error(scope, status, said, headers)
+        await response(scope, receive, send)
 
 
 def _with_headers(send: Send) -> Send:

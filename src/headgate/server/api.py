@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from headgate.server.problems import RequestRefused, describe
 from headgate.server.schemas import (
     Health,
+    Milestone,
     NewTask,
     Outcome,
     Said,
@@ -68,11 +69,12 @@ def make_router(service: Service) -> APIRouter:
     async def show(task_id: Id, detail: Detail = False) -> TaskDetail:
         """Show a task: its state, its milestones and its report so far."""
         row = service.row(task_id)
+        view = service.view(row)
         return TaskDetail(
             **summary(row).model_dump(),
-            milestones=service.milestones(row),
+            milestones=[Milestone(seq=line.seq, at=line.at, text=line.text) for line in view.lines],
             report=service.report(row).model_dump(mode="json"),
-            events=[event.as_json() for event in service.events(row)] if detail else None,
+            events=[event.as_json() for event in view.events] if detail else None,
         )
 
     @router.delete("/tasks/{task_id}", status_code=204, responses=CHANGING)

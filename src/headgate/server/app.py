@@ -16,10 +16,9 @@ from headgate.server.access import Access, AccessControl
 from headgate.server.api import make_router
 from headgate.server.metrics import Metrics
 from headgate.server.pages import add_pages
-from headgate.server.problems import ErrorAnswers, Problem, add_problem_handlers
+from headgate.server.problems import Problem, add_problem_handlers
 from headgate.server.schemas import Health
 from headgate.server.service import Service
-from headgate.server.templating import error_page
 
 _ABOUT = (
     "Submit tasks to Headgate, follow them, review and apply what they propose."
@@ -43,9 +42,8 @@ def make_app(service: Service, access: Access, on_crash: Callable[[Exception], N
         generate_unique_id_function=lambda route: route.name,  # names of functions in clients made of this
     )
     metrics = Metrics(service.engine.store, service.feed)
-    errors = ErrorAnswers(error_page)
-    app.add_middleware(AccessControl, access=access, errors=errors, on_crash=on_crash)
-    add_problem_handlers(app, errors)
+    app.add_middleware(AccessControl, access=access, on_crash=on_crash)
+    add_problem_handlers(app)
     app.include_router(make_router(service))
     add_pages(app, service, access)
 

@@ -15,16 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import (
-    FINAL_STATES,
-    Event,
-    Line,
-    Pulse,
-    State,
-    TaskResumed,
-    TaskStarted,
-    fold,
-)
+from headgate.core import FINAL_STATES, Event, Line, Pulse, State, TaskResumed, TaskStarted, fold
 from headgate.engine import Activity
 from headgate.log import Bus, Store, find_pause
 
@@ -100,6 +91,24 @@ def frame(name: str, data: Any, seq: int | None = None) -> bytes:
     return f"{head}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
 
 
+@dataclass
+class Standing:
+    """Something that streams show as it is now: the queue, or what is being done. The latest counts."""
+
+    name: str
+    data: dict[str, Any] = field(default_factory=dict)
+    frame: bytes = b""
+    number: int = 0
+
+    def show(self, data: dict[str, Any]) -> bool:
+        """Takes what is to be shown from now on; whether that is new."""
+        made = frame(self.name, data)
+        if made == self.frame:
+            return False
+        self.data, self.frame, self.number = data, made, self.number + 1
+        return True
+
+
 class Feed:
     """Reads what is new, and lets clients follow it."""
 
@@ -113,12 +122,9 @@ class Feed:
         self._wake = asyncio.Event()
         self._closed = False
         self._version: tuple[int, int] | None = None
-        self.queue: dict[str, Any] = {}
-        self._queue_frame, self._queue_number = b"", 0
-        self._activity = Activity()
-        self.activity: dict[str, Any] = {"task": None, "text": "", "lines": []}
-        """What the running task is doing, in words."""
-        self._activity_frame, self._activity_number, self._activity_at = b"", 0, 0.0
+        self._activity, self._activity_at = Activity(), 0.0
+        self._queue = Standing("queue")
+        self._doing = Standing("activity", {"task": None, "text": "", "lines": []})
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.clients = 0
         self.on_sent: Callable[[float], None] = lambda seconds: None
@@ -180,10 +186,7 @@ class Feed:
         if len(self._recent) > 2 * KEPT:
             self._floor = self._recent[-KEPT - 1].seq
             del self._recent[:-KEPT]
-        if (queue := describe_queue(self._store)) != self.queue:
-            self.queue, changed = queue, True
-            self._queue_frame, self._queue_number = frame("queue", queue), self._queue_number + 1
-        if changed:
+        if self._queue.show(describe_queue(self._store)) or changed:
             self._describe_activity()
             self._tell()
 
@@ -200,19 +203,19 @@ class Feed:
         """Describes again what the model is doing, but not for every piece of a reply."""
         if self._now() - self._activity_at < ACTIVITY_SECONDS:
             return False
-        running = self.queue.get("running")
+        running = self._queue.data.get("running")
         state = self._narrator.state(running) if running else None
         text = self._activity.describe(state) if state else ""
         lines = self._activity.lines if state else []
         # Pieces of what models and commands write may be no text on their own.
         lines = [line.encode("utf-8", "replace").decode() for line in lines]
-        self.activity = {"task": running, "text": text, "lines": lines}
-        made = frame("activity", self.activity)
         self._activity_at = self._now()
-        if made == self._activity_frame:
-            return False
-        self._activity_frame, self._activity_number = made, self._activity_number + 1
-        return True
+        return self._doing.show({"task": running, "text": text, "lines": lines})
+
+    @property
+    def activity(self) -> dict[str, Any]:
+        """What the running task is doing, in words."""
+        return self._doing.data
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -226,7 +229,7 @@ class Feed:
         """What happens from now on, or after an event; for one task, or for all. It ends with the feed."""
         cursor = self._last if after is None else after
         behind = Narrator(self._store)
-        queue = activity = -1
+        shown = {"queue": -1, "activity": -1}
         sent_at = time.monotonic()
         self.clients += 1
         try:
@@ -243,10 +246,9 @@ class Feed:
                     # Events of other tasks, and of what was cancelled in the queue, leave gaps.
                     cursor = entries[-1].seq if entries else self._last
                 if cursor >= self._last:
-                    if queue != self._queue_number:
-                        queue, piece = self._queue_number, piece + self._queue_frame
-                    if activity != self._activity_number:
-                        activity, piece = self._activity_number, piece + self._activity_frame
+                    for standing in (self._queue, self._doing):
+                        if shown[standing.name] != standing.number:
+                            shown[standing.name], piece = standing.number, piece + standing.frame
                 # One piece for all that is new: sending it costs as much as a thousand bytes of it.
                 if piece:
                     yield piece
@@ -269,13 +271,10 @@ class Feed:
     def _entries_after(self, cursor: int, task: str | None, behind: Narrator) -> Sequence[Entry]:
         """What comes next for a client: what is kept, or else what the log has."""
         if cursor >= self._floor:
-            return self._kept_after(cursor)
+            start = bisect_right(self._recent, cursor, key=attrgetter("seq"))
+            return self._recent[start : start + PAGE]
         found = self._store.events(task, after=cursor, most=PAGE)
         return [behind.entry(event) for event in found if event.seq <= self._last]
-
-    def _kept_after(self, cursor: int) -> Sequence[Entry]:
-        start = bisect_right(self._recent, cursor, key=attrgetter("seq"))
-        return self._recent[start : start + PAGE]
 
 
 def describe_queue(store: Store) -> dict[str, Any]:

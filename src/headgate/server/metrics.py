@@ -1,11 +1,8 @@
 """Figures for Prometheus at `/metrics`: read from the store, and counted from the events that come by."""
 
-from collections.abc import Iterator
 from typing import get_args
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headgate.core import Event, ReplyReceived, TaskState, VerifyFinished
 from headgate.log import Store
@@ -15,23 +12,26 @@ _DELAYS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class Metrics:
-    """Counts what the feed hears, from the server's start on."""
+    """How things stand now, and what the feed has heard from the server's start on."""
 
     def __init__(self, store: Store, feed: Feed) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_Standing(store, feed))
-        self._turns = Counter("headgate_turns", "Replies that models have given.", registry=self._registry)
+        self._store, self._feed = store, feed
+        own = self._registry = CollectorRegistry()
+        self._tasks = Gauge("headgate_tasks", "Tasks by state.", ["state"], registry=own)
+        self._queue = Gauge("headgate_queue_length", "Tasks that wait.", registry=own)
+        self._clients = Gauge("headgate_stream_clients", "Clients that follow.", registry=own)
+        self._turns = Counter("headgate_turns", "Replies that models have given.", registry=own)
         self._tokens = Counter(
             "headgate_tokens",
             "Tokens of prompts and replies; cached is the part of prompt that the server had read before.",
             ["kind"],
-            registry=self._registry,
+            registry=own,
         )
-        self._runs = Counter("headgate_verify_runs", "Verifications.", ["result"], registry=self._registry)
+        self._runs = Counter("headgate_verify_runs", "Verifications.", ["result"], registry=own)
         self._delay = Histogram(
             "headgate_event_delay_seconds",
             "From the moment of an event until it was handed to a client.",
-            registry=self._registry,
+            registry=own,
             buckets=_DELAYS,
         )
         feed.on_event = self._hear
@@ -51,20 +51,9 @@ class Metrics:
 
     def render(self) -> bytes:
         """All figures in the text format."""
-        return generate_latest(self._registry)
-
-
-class _Standing(Collector):
-    """How things stand now."""
-
-    def __init__(self, store: Store, feed: Feed) -> None:
-        self._store, self._feed = store, feed
-
-    def collect(self) -> Iterator[Metric]:
         counts = self._store.count_tasks()
-        tasks = GaugeMetricFamily("headgate_tasks", "Tasks by state.", labels=["state"])
         for state in get_args(TaskState):
-            tasks.add_metric([state], counts.get(state, 0))
-        yield tasks
-        yield GaugeMetricFamily("headgate_queue_length", "Tasks that wait.", counts.get("QUEUED", 0))
-        yield GaugeMetricFamily("headgate_stream_clients", "Clients that follow.", self._feed.clients)
+            self._tasks.labels(state).set(counts.get(state, 0))
+        self._queue.set(counts.get("QUEUED", 0))
+        self._clients.set(self._feed.clients)
+        return generate_latest(self._registry)

@@ -2,9 +2,8 @@
 
 import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,19 +13,18 @@ from headgate.core import (
     FINAL_STATES,
     CheckFinished,
     Event,
-    Line,
     MergeVerified,
     Options,
     State,
+    StepResult,
     VerifyFinished,
     VerifyStarted,
     build_report,
-    plain,
     say_cost,
 )
 from headgate.engine import ConfigReader
 from headgate.errors import ConfigError, HeadgateError
-from headgate.log import Pause, Store, TaskRow, complete_state
+from headgate.log import Pause, Store, TaskRow
 from headgate.models import find_endpoint
 from headgate.patterns import regex
 from headgate.server.templating import first_line
@@ -37,34 +35,6 @@ INTERRUPTED, UNDONE = "INTERRUPTED", "UNDONE"
 SHOWN_STATES = (*sorted(FINAL_STATES), UNDONE)
 """What the history can be narrowed to."""
 PER_PAGE = 30
-_GLYPHS = {
-    "QUEUED": "○",
-    "RUNNING": "●",
-    INTERRUPTED: "‖",
-    "PROPOSED": "◇",
-    "SUCCESS": "✓",
-    "STUCK": "✗",
-    "INFRA_ERROR": "!",
-    "CANCELLED": "–",
-    UNDONE: "↶",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A state: a sign and a word, so that colour is not needed."""
-
-    word: str
-
-    @property
-    def glyph(self) -> str:
-        return _GLYPHS[self.word]
-
-    @property
-    def style(self) -> str:
-        return f"state-{self.word.lower()}"
-
-
 _LINES = regex(r": \+(\d+) -(\d+)$")
 
 
@@ -99,7 +69,7 @@ class ListedTask:
     """A task in a list."""
 
     row: TaskRow
-    badge: Badge
+    state: str
     age: float
     facts: Facts | None = None
     """Only of a task that has ended."""
@@ -109,10 +79,11 @@ class ListedTask:
         return first_line(self.row.task.text)
 
 
-def badge(row: TaskRow, *, interrupted: bool = False) -> Badge:
+def shown_state(row: TaskRow, *, interrupted: bool = False) -> str:
+    """The state of a task as people are told it."""
     if row.undone:
-        return Badge(UNDONE)
-    return Badge(INTERRUPTED if interrupted and row.state == "RUNNING" else row.state)
+        return UNDONE
+    return INTERRUPTED if interrupted and row.state == "RUNNING" else row.state
 
 
 def list_tasks(
@@ -131,7 +102,7 @@ def list_tasks(
 
     def line(row: TaskRow) -> ListedTask:
         facts = facts_of(row) if row.state in FINAL_STATES else None
-        return ListedTask(row, badge(row, interrupted=interrupted), now - row.created, facts)
+        return ListedTask(row, shown_state(row, interrupted=interrupted), now - row.created, facts)
 
     counts = store.count_tasks()
     open_rows = store.latest_tasks(("RUNNING", "QUEUED", "PROPOSED"))
@@ -198,139 +169,63 @@ def _branch(repo: Path) -> str:
         return ""
 
 
-# Verification runs.
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """A verification run."""
 
     number: int
     id: str
-    result: str
-    """`passed`, `failed`, `running`, `cut short` or `could not be run`."""
     steps: str
-    reason: str = ""
-    seconds: float | None = None
     why: str = ""
     """Whose it was, if it was not the task's own verification."""
+    result: str = "running"
+    """`passed`, `failed`, `running`, `cut short` or `could not be run`."""
+    reason: str = ""
+    seconds: float | None = None
     diagnosis: str = ""
     """What the model took for the cause of the failure."""
 
+    def end(self, passed: bool | None, reason: str, steps: Iterable[StepResult]) -> None:
+        self.result, self.reason = "passed" if passed else "failed", reason
+        self.seconds = sum(step.seconds for step in steps)
+
 
 def list_runs(
-    events: Sequence[Event], diagnoses: Mapping[str, str] = MappingProxyType({}), *, over: bool
+    events: Iterable[Event], diagnoses: Mapping[str, str] = MappingProxyType({}), *, over: bool
 ) -> list[Run]:
     """Every verification run of a task. Without an end, it runs or was cut short. Diagnoses are by run."""
     runs: dict[str, Run] = {}
     for event in events:
         match event.body:
             case VerifyStarted() as body:
-                why = "before the first stage" if body.opening else "asked for by the model"
-                made = Run(len(runs) + 1, body.run_id, "running", ", ".join(body.steps))
-                runs[body.run_id] = replace(made, why=why if body.asked else "")
+                asked = "before the first stage" if body.opening else "asked for by the model"
+                why = asked if body.asked else ""
+                runs[body.run_id] = Run(len(runs) + 1, body.run_id, ", ".join(body.steps), why)
             case VerifyFinished() as body if body.run_id in runs:
-                result = "passed" if body.passed else "failed"
-                seconds = sum(step.seconds for step in body.steps)
-                runs[body.run_id] = replace(
-                    runs[body.run_id],
-                    result=result,
-                    reason=body.sentence,
-                    seconds=seconds,
-                    diagnosis=diagnoses.get(body.run_id, ""),
-                )
+                runs[body.run_id].end(body.passed, body.sentence, body.steps)
+                runs[body.run_id].diagnosis = diagnoses.get(body.run_id, "")
             case MergeVerified() as body if body.run_id:
                 names = ", ".join(step.name for step in body.steps)
-                runs[body.run_id] = Run(
-                    len(runs) + 1,
-                    body.run_id,
-                    "passed" if body.passed else "failed",
-                    names,
-                    reason=body.reason,
-                    seconds=sum(step.seconds for step in body.steps),
-                    why="in your own tree",
-                )
+                runs[body.run_id] = Run(len(runs) + 1, body.run_id, names, "in your own tree")
+                runs[body.run_id].end(body.passed, body.reason, body.steps)
             case CheckFinished(check="verify", verdict="broken") as body if runs:
-                last = next(reversed(runs))
-                runs[last] = replace(runs[last], result="could not be run", reason=body.reason)
+                last = runs[next(reversed(runs))]
+                last.result, last.reason = "could not be run", body.reason
             case _:
                 pass
-    latest = next(reversed(runs), None)
-    return [
-        replace(run, result="cut short") if run.result == "running" and (over or run.id != latest) else run
-        for run in _without_repetitions(runs.values())
-    ]
+    found = list(runs.values())
+    for run in found:
+        if run.result == "running" and (over or run is not found[-1]):
+            run.result = "cut short"
+    _shorten_repetitions(found)
+    return found
 
 
-def _without_repetitions(runs: Iterable[Run]) -> Iterator[Run]:
-    """The same runs. Of one that failed for the same reason as the one before it, only that is said."""
+def _shorten_repetitions(runs: Iterable[Run]) -> None:
+    """Of a run that failed for the same reason as the one before it, only that is said."""
     number, last = 0, ""
     for run in runs:
-        same = last and (run.reason == last or run.reason.startswith(f"{last};"))
-        yield replace(run, reason=f"as in run {number}{run.reason.removeprefix(last)}") if same else run
-        number, last = run.number, run.reason
-
-
-# Tasks as the page reads them: their events, folded once, with what is worth a line on the way.
-
-MOST_KEPT = 16
-"""Tasks that are kept folded. People look at few at a time."""
-
-
-@dataclass
-class TaskView:
-    """A task's events, and what follows from them."""
-
-    events: list[Event] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    folded: State = field(default_factory=State)
-    """For reading only."""
-
-    @property
-    def last_seq(self) -> int:
-        return self.events[-1].seq if self.events else 0
-
-    def take(self, event: Event) -> None:
-        """Takes the next event in."""
-        state = self.folded
-        state.apply(event)
-        self.events.append(event)
-        line = event.line(state)
-        if line and not line.is_detail:
-            self.lines.append(replace(line, text=plain(line.text)))
-
-    def state(self, row: TaskRow) -> State:
-        """The state now, also of a task that has not started."""
-        return complete_state(self.folded, row)
-
-    def after(self, seq: int) -> list[Line]:
-        """The lines after an event."""
-        return [line for line in self.lines if line.seq > seq]
-
-    def behind(self, seq: int) -> list[Event]:
-        """The events from the one that a line is about up to the next line; none if there is no such line."""
-        numbers = [line.seq for line in self.lines]
-        if seq not in numbers:
-            return []
-        following = [number for number in numbers if number > seq]
-        end = following[0] if following else self.last_seq + 1
-        return [event for event in self.events if seq <= event.seq < end]
-
-
-class TaskViews:
-    """Reads only what is new: a page that follows a long task asks twice a second."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: OrderedDict[str, TaskView] = OrderedDict()
-
-    def of(self, row: TaskRow) -> TaskView:
-        """The task as its events tell it now."""
-        name = row.task.id
-        view = self._kept.pop(name, None) or TaskView(folded=State(tries_again=row.task.resumes))
-        for event in self._store.events(name, view.last_seq):
-            view.take(event)
-        self._kept[name] = view
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
-        return view
+        reason = run.reason
+        if last and (reason == last or reason.startswith(f"{last};")):
+            run.reason = f"as in run {number}{reason.removeprefix(last)}"
+        number, last = run.number, reason

@@ -14,7 +14,13 @@ from headgate.core import TEXT_CHARS
 from headgate.errors import HeadgateError
 from headgate.server.access import COOKIE, Access
 from headgate.server.api import After
-from headgate.server.problems import RequestRefused, say_invalid, wants_page
+from headgate.server.problems import (
+    NOTHING_HERE,
+    RequestRefused,
+    judge_error,
+    say_invalid,
+    wants_page,
+)
 from headgate.server.schemas import NewTask, Outcome
 from headgate.server.service import Service
 from headgate.server.task_pages import FIELDS, Pages
@@ -45,7 +51,7 @@ def _add_static(app: FastAPI) -> None:
     async def static(name: str) -> Response:
         file = STATIC.get(name)
         if file is None:
-            raise RequestRefused(404, "There is nothing at this address.")
+            raise RequestRefused(404, NOTHING_HERE)
         return Response(file.content, media_type=file.media_type, headers={"Cache-Control": _STATIC_AGE})
 
 
@@ -98,8 +104,8 @@ def _add_home(app: FastAPI, service: Service, pages: Pages) -> None:
             if not wants_page(request.scope):
                 raise
             # Nothing that was typed is lost: it is all in the page that says what is wrong.
-            status = error.status if isinstance(error, RequestRefused) else 422
-            return HTMLResponse(pages.home(typed={**form.fields(FIELDS), "error": str(error)}), status)
+            status, said = judge_error(error)
+            return HTMLResponse(pages.home(typed={**form.fields(FIELDS), "error": said}), status)
         pages.note(accepted.id, accepted.notices)
         return _go(f"/tasks/{accepted.id}", request)
 
@@ -140,20 +146,18 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
     @app.post("/tasks/{task_id}/{action}", include_in_schema=False)
     async def act(request: Request, task_id: str, action: str) -> Response:
         if action not in actions:
-            raise RequestRefused(404, "There is nothing at this address.")
+            raise RequestRefused(404, NOTHING_HERE)
         form = await Form.read(request)
         from_home = form.text("from") == "home"
         try:
             outcome = await actions[action](task_id, form.text("text"))
         except (RequestRefused, HeadgateError) as error:
-            status = error.status if isinstance(error, RequestRefused) else 422
+            status, said = judge_error(error)
             if status == 404 or not wants_page(request.scope):
                 raise
             if from_home:
-                return HTMLResponse(pages.home(problem=str(error)), status)
-            return HTMLResponse(
-                await pages.task(task_id, problem=str(error), added=form.text("text")), status
-            )
+                return HTMLResponse(pages.home(problem=said), status)
+            return HTMLResponse(await pages.task(task_id, problem=said, added=form.text("text")), status)
         where = "/" if from_home or outcome.outcome == "removed" else f"/tasks/{outcome.id}"
         return _go(where, request)
 

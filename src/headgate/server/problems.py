@@ -3,8 +3,7 @@
 Programs get it as problem details (RFC 9457), and people as a page.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -19,8 +18,10 @@ from starlette.types import Scope
 
 from headgate.core import plain
 from headgate.errors import ConfigError, HeadgateError
+from headgate.server.templating import error_page
 
 MEDIA_TYPE = "application/problem+json"
+NOTHING_HERE = "There is nothing at this address."
 _BODY = "Send a JSON object, with the header Content-Type: application/json."
 
 
@@ -65,19 +66,11 @@ def wants_page(scope: Scope) -> bool:
     return "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith("/api/")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorAnswers:
-    """Answers requests that go wrong."""
-
-    page: Callable[[int, str], str] | None = None
-    """The page about an error, from its status and its sentence; None: everybody gets problem details."""
-
-    def answer(
-        self, scope: Scope, status: int, detail: str, headers: dict[str, str] | None = None
-    ) -> Response:
-        if self.page and wants_page(scope):
-            return HTMLResponse(self.page(status, plain(detail)), status, headers)
-        return problem(status, detail, headers)
+def answer_error(scope: Scope, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """The answer to a request that went wrong: a page for a person, problem details for a program."""
+    if wants_page(scope):
+        return HTMLResponse(error_page(status, plain(detail)), status, headers)
+    return problem(status, detail, headers)
 
 
 def describe(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -86,43 +79,41 @@ def describe(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
-def add_problem_handlers(app: FastAPI, errors: ErrorAnswers) -> None:
+def judge_error(error: Exception) -> tuple[int, str]:
+    """The status and the sentence that an error is answered with."""
+    match error:
+        case RequestRefused():
+            return error.status, error.detail
+        case RequestValidationError():
+            return 422, say_invalid(error.errors())
+        case ConfigError():
+            return 422, str(error)
+        case OSError():
+            return 503, f"The system refused that: {error.strerror or type(error).__name__}."
+        case _:
+            return 503, str(error)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
     """Has every error answered in one of the two forms."""
 
-    @app.exception_handler(RequestRefused)
-    async def refused(request: Request, error: RequestRefused) -> Response:
-        return errors.answer(request.scope, error.status, error.detail)
+    async def answer(request: Request, error: Exception) -> Response:
+        return answer_error(request.scope, *judge_error(error))
+
+    for known in (RequestRefused, RequestValidationError, HeadgateError, OSError):
+        app.add_exception_handler(known, answer)
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         status, headers, said = error.status_code, dict(error.headers or {}), str(error.detail)
         if status == 404:
-            said = "There is nothing at this address."
+            said = NOTHING_HERE
         elif status == 405:
             headers["Allow"] = ", ".join(_methods_at(request)) or headers.get("Allow", "")
             said = f"This address takes {headers['Allow']}."
-        elif (
-            status == 400
-        ):  # what FastAPI says to a body that is no JSON at all; others that are wrong get 422
+        elif status == 400:  # what FastAPI says to a body that is no JSON; others that are wrong get 422
             status, said = 422, "The body is not JSON in UTF-8."
-        return errors.answer(request.scope, status, said, headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return errors.answer(request.scope, 422, say_invalid(error.errors()))
-
-    @app.exception_handler(ConfigError)
-    async def configuration(request: Request, error: ConfigError) -> Response:
-        return errors.answer(request.scope, 422, str(error))
-
-    @app.exception_handler(HeadgateError)
-    async def environment(request: Request, error: HeadgateError) -> Response:
-        return errors.answer(request.scope, 503, str(error))
-
-    @app.exception_handler(OSError)
-    async def system(request: Request, error: OSError) -> Response:
-        said = f"The system refused that: {error.strerror or type(error).__name__}."
-        return errors.answer(request.scope, 503, said)
+        return answer_error(request.scope, status, said, headers)
 
 
 def say_invalid(errors: Sequence[Any]) -> str:

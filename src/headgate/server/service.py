@@ -2,17 +2,16 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from headgate.core import (
     Constraints,
-    Event,
     Options,
     Report,
-    State,
     build_report,
     check_line,
     check_task_text,
@@ -29,13 +28,15 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
-from headgate.log import TaskRow, load_state
+from headgate.log import TaskRow
 from headgate.patterns import regex
-from headgate.server.feed import Feed, Narrator
+from headgate.server.feed import Feed
 from headgate.server.problems import RequestRefused
-from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
+from headgate.server.schemas import NewTask, Outcome, TaskAccepted, TaskSummary
+from headgate.server.task_views import TaskView, TaskViews
 from headgate.server.worker import Worker
 
+Written = TypeVar("Written")
 COMBINED = "combined.log"
 LOG_BYTES = 4_000_000
 """Of a verification log: its end, where the failures are, if it is longer."""
@@ -50,6 +51,10 @@ class Service:
     feed: Feed
     worker: Worker | None
     """None if another process is to carry tasks out."""
+    _views: TaskViews = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._views = TaskViews(self.engine.store)
 
     @property
     def repo(self) -> Path:
@@ -76,14 +81,12 @@ class Service:
         """Whether the process that ran a task is gone: nobody holds the lock."""
         return row.state == "RUNNING" and not self.engine.folder.work_lock().is_held()
 
-    def state(self, row: TaskRow) -> State:
-        return load_state(self.engine.store, row)
+    def view(self, row: TaskRow) -> TaskView:
+        """A task's events, and what follows from them."""
+        return self._views.of(row)
 
     def report(self, row: TaskRow) -> Report:
-        return build_report(self.state(row))
-
-    def events(self, row: TaskRow, after: int = 0) -> list[Event]:
-        return self.engine.store.events(row.task.id, after)
+        return build_report(self.view(row).state(row))
 
     def submit(self, new: NewTask) -> TaskAccepted:
         """Stores a task. The configuration is read now, so that a file that was just changed counts."""
@@ -165,51 +168,46 @@ class Service:
         """
         row = self.row(task_id)
         if not is_mergeable(row):
-            return await self._settle(task_id, "queued")
-        try:
             with _refusing():
-                told = MergeProgress(lambda merged: self.feed.wake())
-                merged = await self.engine.merge(row.task.id, told)
-        finally:
-            self._changed()
-        if isinstance(merged, Overlap):
-            raise RequestRefused(409, "\n".join(merged.sentences()))
-        found = merged.verification
-        return Outcome(
-            id=row.task.id,
-            outcome="merged",
-            state=row.state,
-            verified=found.passed if found else None,
-            reason=found.reason if found else "",
-            run_id=found.run_id if found else "",
-        )
+                await self.engine.apply(row.task.id)
+            self._changed(try_again=True)
+            return self._outcome(task_id, "queued")
+        told = MergeProgress(lambda merged: self.feed.wake())
+        merged = await self._rewrite(self.engine.merge(row.task.id, told))
+        outcome = Outcome(id=row.task.id, outcome="merged", state=row.state)
+        if (found := merged.verification) is not None:
+            outcome.verified, outcome.reason, outcome.run_id = found.passed, found.reason, found.run_id
+        return outcome
 
     async def abort(self, task_id: str) -> Outcome:
         """Discards a proposal."""
-        return await self._settle(task_id, "aborted")
+        row = self.row(task_id)
+        with _refusing():
+            await self.engine.abort(row.task.id)
+        self._changed()
+        return self._outcome(task_id, "aborted")
 
     async def undo(self, task_id: str) -> Outcome:
         """Takes back what an ended task changed. RequestRefused (409) if that cannot be, with the reason."""
         row = self.row(task_id)
         self.check_store()
-        try:
-            with _refusing():
-                undone = await self.engine.undo(row.task.id)
-        finally:
-            self._changed()
-        if isinstance(undone, Overlap):
-            raise RequestRefused(409, "\n".join(undone.sentences()))
+        await self._rewrite(self.engine.undo(row.task.id))
         return Outcome(id=row.task.id, outcome="undone", state=row.state)
 
-    async def _settle(self, task_id: str, outcome: str) -> Outcome:
+    async def _rewrite(self, writing: Awaitable[Written | Overlap]) -> Written:
+        """Writes to the user's own tree. RequestRefused (409) if somebody changed the same places."""
+        try:
+            with _refusing():
+                written = await writing
+        finally:
+            self._changed()
+        if isinstance(written, Overlap):
+            raise RequestRefused(409, "\n".join(written.sentences()))
+        return written
+
+    def _outcome(self, task_id: str, outcome: Literal["queued", "aborted"]) -> Outcome:
         row = self.row(task_id)
-        with _refusing():
-            await (self.engine.apply if outcome == "queued" else self.engine.abort)(row.task.id)
-        self._changed(try_again=outcome == "queued")
-        now = self.row(row.task.id)
-        return Outcome.model_validate(
-            {"id": row.task.id, "outcome": outcome, "state": now.state, "position": now.position}
-        )
+        return Outcome(id=task_id, outcome=outcome, state=row.state, position=row.position)
 
     async def resume(self, task_id: str, added: str = "") -> Outcome:
         """Tries an ended task again as a new one, or has a queue that is paused go on."""
@@ -234,7 +232,7 @@ class Service:
     async def diff(self, row: TaskRow) -> bytes:
         """A task's diff. RequestRefused (409) if there is none yet."""
         with _refusing():
-            return await asyncio.to_thread(diff_of, self.repo, row, self.state(row))
+            return await asyncio.to_thread(diff_of, self.repo, row, self.view(row).state(row))
 
     async def log(self, run_id: str) -> str:
         """What a verification printed. RequestRefused (404) if there was no such run."""
@@ -246,12 +244,6 @@ class Service:
         except OSError:
             raise RequestRefused(404, f'There is no log of a run "{run_id}".') from None
         return plain(data[-LOG_BYTES:].decode("utf-8", "replace"))
-
-    def milestones(self, row: TaskRow) -> list[Milestone]:
-        """Everything worth a line, in order."""
-        narrator = Narrator(self.engine.store)
-        told = filter(None, map(narrator.line, self.events(row)))
-        return [Milestone(seq=line.seq, at=line.at, text=line.text) for line in told]
 
 
 @contextmanager

@@ -24,22 +24,21 @@ from headgate.core import (
     usage_table,
 )
 from headgate.engine import FLOW_NAMES, RETRIED_STATES, detail_lines, is_mergeable
-from headgate.log import TaskRow, find_pause
+from headgate.log import TaskRow, find_pause, load_state
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.page_data import (
     SHOWN_STATES,
     Facts,
-    TaskView,
-    TaskViews,
-    badge,
     list_runs,
     list_tasks,
     read_facts,
     read_setup,
     say_pause,
+    shown_state,
 )
 from headgate.server.problems import RequestRefused
 from headgate.server.service import Service
+from headgate.server.task_views import TaskView
 from headgate.server.templating import after_first_line, first_line, render
 
 LOG_CHARS = 400_000
@@ -59,7 +58,6 @@ class Pages:
 
     def __init__(self, service: Service, *, secured: bool) -> None:
         self._service, self._secured = service, secured
-        self._views = TaskViews(service.engine.store)
         self._notices: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._diffs: OrderedDict[tuple[str, int], ShownDiff | None] = OrderedDict()
         self._facts: OrderedDict[str, Facts] = OrderedDict()
@@ -92,11 +90,11 @@ class Pages:
             self._facts_of,
             interrupted=running is not None and service.is_interrupted(running),
         )
-        lines = self._views.of(running).lines if running else []
+        lines = service.view(running).lines if running else []
         return self._render(
             "home_parts.html" if parts_only else "home.html",
             lists=lists,
-            latest=lines[-1].text if lines else "",
+            latest=plain(lines[-1].text) if lines else "",
             activity=service.feed.activity,
             pause=pause,
             pause_said=say_pause(pause) if pause else "",
@@ -114,7 +112,7 @@ class Pages:
     async def task(self, task_id: str, after: int | None = None, problem: str = "", added: str = "") -> str:
         """A task's page; with `after`, only what is new in the timeline, and the parts that change."""
         row = self._service.row(task_id)
-        view = self._views.of(row)
+        view = self._service.view(row)
         state = view.state(row)
         over = state.status in SETTLED_STATES
         report = build_report(state)
@@ -124,7 +122,7 @@ class Pages:
             "task": row.task,
             "title": first_line(request),
             "rest": after_first_line(request),
-            "badge": badge(row, interrupted=self._service.is_interrupted(row)),
+            "shown": shown_state(row, interrupted=self._service.is_interrupted(row)),
             "age": time.time() - row.created,
             "state": state,
             "report": report,
@@ -153,7 +151,7 @@ class Pages:
     async def milestone(self, task_id: str, seq: int, *, part_only: bool) -> str:
         """What is behind a line of the timeline: the same lines as `headgate show --detail` has."""
         row = self._service.row(task_id)
-        view = self._views.of(row)
+        view = self._service.view(row)
         moment = next((moment for moment in view.lines if moment.seq == seq), None)
         if moment is None:
             raise RequestRefused(404, f"Task {row.task.id} has no such milestone.")
@@ -183,7 +181,7 @@ class Pages:
     async def log(self, task_id: str, run_id: str) -> str:
         """What a verification run of a task printed."""
         row = self._service.row(task_id)
-        view = self._views.of(row)
+        view = self._service.view(row)
         runs = list_runs(view.events, over=view.state(row).status in SETTLED_STATES)
         run = next((run for run in runs if run.id == run_id), None)
         if run is None:
@@ -195,12 +193,13 @@ class Pages:
         """The tasks with these words and in this state, the latest first; None where neither is asked for."""
         if not words.strip() and not shown:
             return None
-        return [row for row in self._service.rows(words) if shown in ("", badge(row).word)]
+        return [row for row in self._service.rows(words) if shown in ("", shown_state(row))]
 
     def _facts_of(self, row: TaskRow) -> Facts:
         """The figures of an ended task, which stay as they are."""
         if row.task.id not in self._facts:
-            _remember(self._facts, row.task.id, read_facts(self._service.state(row)), MOST_FACTS)
+            facts = read_facts(load_state(self._service.engine.store, row))
+            _remember(self._facts, row.task.id, facts, MOST_FACTS)
         return self._facts[row.task.id]
 
     def _elapsed(self, row: TaskRow, state: State) -> float:
@@ -214,7 +213,7 @@ class Pages:
         told = self._service.feed.activity
         if told["task"] == row.task.id and told["text"]:
             return told
-        latest = view.lines[-1].text if view.lines else "Starting"
+        latest = plain(view.lines[-1].text) if view.lines else "Starting"
         return {"task": row.task.id, "text": latest, "lines": []}
 
     def _is_kept(self, row: TaskRow, view: TaskView) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from headgate.core import plan_items, say_merged, show_hidden
+from headgate.core import plain, plan_items, say_merged, show_hidden
 from headgate.engine import count_tokens
 from headgate.patterns import regex
 
@@ -54,6 +54,18 @@ def _static_url(name: str) -> str:
     return f"/static/{name}?v={STATIC[name].mark}"
 
 
+_GLYPHS = {
+    "QUEUED": "○",
+    "RUNNING": "●",
+    "INTERRUPTED": "‖",
+    "PROPOSED": "◇",
+    "SUCCESS": "✓",
+    "STUCK": "✗",
+    "INFRA_ERROR": "!",
+    "CANCELLED": "–",
+    "UNDONE": "↶",
+}
+"""A sign for each state, so that colour is not needed."""
 _RUN = regex(r"(?:\.headgate/runs/)?(run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6})(?:/combined\.log)?")
 
 
@@ -123,11 +135,12 @@ def _make_environment() -> Environment:
         "clock": clock,
         "link_runs": link_runs,
         "long_clock": long_clock,
+        "plain": plain,
         "plan_items": plan_items,
         "say_merged": say_merged,
         "tokens": count_tokens,
     }
-    made.globals |= {"static": _static_url}
+    made.globals |= {"static": _static_url, "glyphs": _GLYPHS}
     return made
 
 
