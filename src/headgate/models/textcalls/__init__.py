@@ -45,7 +45,8 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
     first = MARK.search(text)
     head = text[: first.start()] if first else text
     for frame in FRAMES:
-        if frame.claims(head, frame.name == family):
+        mark = frame.hinted_mark if frame.name == family and frame.hinted_mark else frame.mark
+        if mark.search(head):
             return assemble_reply(frame.read(Source(text), book), book, frame.whole_batch)
     if family == "kimi-k3" and thinking:
         return assemble_reply([ReplyPart("reasoning", text)], book)

@@ -7,8 +7,8 @@ from typing import Any
 
 from headgate.core import DONE_TOOL, ESCALATE_TOOL, EXECUTE_TOOL
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.result import DECISIONS, CallAttempt, CallsFound, Fault, guess_name
-from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
+from headgate.models.textcalls.result import DECISIONS, CallAttempt, CallsFound, Fault, Opening, guess_name
+from headgate.models.textcalls.source import RelaxedParser, Source, read_json
 from headgate.patterns import regex
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
@@ -112,25 +112,21 @@ CALLS = 500
 """Calls in one place: no model means more."""
 
 
-class GemmaCall:
+def read_gemma(source: Source, opening: Opening, book: ToolBook) -> CallsFound | None:
     """Gemma 4: `call:NAME{key:value}` with a quotation mark of its own."""
-
-    closings: tuple[str, ...] = ("<tool_call|>",)
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        head = _GEMMA_NAME.match(source.text, opening.end())
-        if not head:
-            return None
-        parser = RelaxedParser(source.text, head.end(), bare_keys=True)
-        try:
-            arguments = parser.value()
-        except ValueError:
-            fault: Fault = "cut_off" if parser.cut else "unreadable"
-            return CallsFound(parser.position, (CallAttempt(head[1], fault=fault),))
-        finally:
-            source.spend(parser.position - head.end())
-        end = source.skip_closing(self.closings, parser.position)
-        return CallsFound(end, (CallAttempt(head[1], arguments),))
+    head = _GEMMA_NAME.match(source.text, opening.end)
+    if not head:
+        return None
+    parser = RelaxedParser(source.text, head.end(), bare_keys=True)
+    try:
+        arguments = parser.value()
+    except ValueError:
+        fault: Fault = "cut_off" if parser.cut else "unreadable"
+        return CallsFound(parser.position, (CallAttempt(head[1], fault=fault),))
+    finally:
+        source.spend(parser.position - head.end())
+    end = source.skip_closing(opening.closings, parser.position)
+    return CallsFound(end, (CallAttempt(head[1], arguments),))
 
 
 def read_pythonic(source: Source, start: int, book: ToolBook) -> CallsFound | None:
@@ -180,79 +176,65 @@ def _read_arguments(parser: RelaxedParser, name: str, book: ToolBook) -> dict[st
 _NAME_ALONE = regex(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
 
 
-class MarkedJson:
-    """`<mark>` and one call, a list of calls, or calls after each other, as JSON or as Python."""
+def read_marked(
+    source: Source, opening: Opening, book: ToolBook, *, keyed: bool = False, pythonic: bool = False
+) -> CallsFound | None:
+    """One call, a list of calls, or calls after each other, as JSON or as Python.
 
-    def __init__(self, *closings: str, keyed: bool = False, pythonic: bool = False) -> None:
-        self.closings = closings
-        self._keyed = keyed
-        self._pythonic = pythonic
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads values up to the closing mark, or to the end of the last one where the mark is missing."""
-        text, position = source.text, source.skip_space(opening.end())
-        attempts: list[CallAttempt] = []
-        while text[position : position + 1] in ("{", "[") and len(attempts) < CALLS:
-            value = (
-                source.json_at(position, source.find_first(self.closings, position))
-                if self._is_json(source, position)
-                else None
-            )
-            if value is None and self._pythonic:
-                if not (found := read_pythonic(source, position, book)):
-                    return None
-                attempts += found.attempts
-                position = source.skip_space(found.end)
-            elif value is None:
-                return CallsFound(
-                    position + 1, (CallAttempt(guess_name(text, position), fault="unreadable"),)
-                )
-            elif value.cut:
-                attempts.append(CallAttempt(guess_name(text, position), fault="cut_off"))
-                return CallsFound(value.end, tuple(attempts))
-            else:
-                calls = attempts_in(value.value, self._keyed)
-                if calls is None:
-                    break
-                attempts += calls
-                position = self._separator(source, value)
-        end = source.skip_closing(self.closings, position)
-        return CallsFound(end, tuple(attempts)) if attempts else None
-
-    def _is_json(self, source: Source, position: int) -> bool:
-        return not (
-            self._pythonic and source.text[(place := source.skip_space(position + 1)) : place + 1].isalpha()
-        )
-
-    def _separator(self, source: Source, value: JsonValue) -> int:
-        position = source.skip_space(value.end)
-        if source.text[position : position + 1] in (";", ","):
-            following = source.skip_space(position + 1)
-            if source.text[following : following + 1] == "{":
-                return following
-        return position
+    They are read up to the closing mark, or to the end of the last one where the mark is missing.
+    """
+    text, position = source.text, source.skip_space(opening.end)
+    attempts: list[CallAttempt] = []
+    while text[position : position + 1] in ("{", "[") and len(attempts) < CALLS:
+        after = source.skip_space(position + 1)
+        value = None
+        if not (pythonic and text[after : after + 1].isalpha()):
+            value = source.json_at(position, source.find_first(opening.closings, position))
+        if value is None and pythonic:
+            if not (found := read_pythonic(source, position, book)):
+                return None
+            attempts += found.attempts
+            position = source.skip_space(found.end)
+        elif value is None:
+            unreadable = CallAttempt(guess_name(text, position), fault="unreadable")
+            return CallsFound(position + 1, (unreadable,))
+        elif value.cut:
+            attempts.append(CallAttempt(guess_name(text, position), fault="cut_off"))
+            return CallsFound(value.end, tuple(attempts))
+        else:
+            calls = attempts_in(value.value, keyed)
+            if calls is None:
+                break
+            attempts += calls
+            position = _skip_separator(source, value.end)
+    end = source.skip_closing(opening.closings, position)
+    return CallsFound(end, tuple(attempts)) if attempts else None
 
 
-class NamedJson:
+def _skip_separator(source: Source, position: int) -> int:
+    position = source.skip_space(position)
+    if source.text[position : position + 1] in (";", ","):
+        following = source.skip_space(position + 1)
+        if source.text[following : following + 1] == "{":
+            return following
+    return position
+
+
+def read_behind_name(
+    source: Source, opening: Opening, book: ToolBook, head: re.Pattern[str]
+) -> CallsFound | None:
     """A name, then its arguments as JSON. `head` matches what stands before them: groups `name` and `id`."""
-
-    def __init__(self, head: str, *closings: str) -> None:
-        self._head = regex(rf"\s*+{head}\s*+(?=\{{)")
-        self.closings = closings
-
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads one call."""
-        head = self._head.match(source.text, opening.end())
-        if not head:
-            alone = None if self.closings else _NAME_ALONE.match(source.text, opening.end())
-            known = alone and book.find(alone[1])
-            return CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and known else None
-        call_id = head.groupdict().get("id") or ""
-        found = read_named(source, head["name"], head.end(), self.closings, call_id)
-        (call,) = found.attempts
-        if call.name.isdigit() and call.arguments and (tool := book.find_by_keys(call.arguments)):
-            return CallsFound(found.end, (replace(call, name=tool.name),))
-        return found
+    named = head.match(source.text, opening.end)
+    if not named:
+        alone = None if opening.closings else _NAME_ALONE.match(source.text, opening.end)
+        known = alone and book.find(alone[1])
+        return CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and known else None
+    call_id = named.groupdict().get("id") or ""
+    found = read_named(source, named["name"], named.end(), opening.closings, call_id)
+    (call,) = found.attempts
+    if call.name.isdigit() and call.arguments and (tool := book.find_by_keys(call.arguments)):
+        return CallsFound(found.end, (replace(call, name=tool.name),))
+    return found
 
 
 def read_named(

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from headgate.core import clean_text
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, is_variant, read_properties
@@ -55,6 +55,16 @@ class CallAttempt:
     """None: there are none, or none that can be read."""
     id: str = ""
     fault: Fault = ""
+
+
+class Opening(NamedTuple):
+    """The mark that begins a call."""
+
+    end: int
+    closings: Sequence[str] = ()
+    """The marks that may end the call."""
+    prefix: str = ""
+    """What its tags begin with: `｜DSML｜`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from headgate.models.textcalls.json_families import CALLS, MarkedJson, read_pythonic
+from headgate.models.textcalls.json_families import CALLS, read_marked, read_pythonic
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import (
     THINKING_CLOSING,
@@ -14,6 +14,7 @@ from headgate.models.textcalls.result import (
     THINKING_OPENING,
     CallAttempt,
     CallsFound,
+    Opening,
     ParsedCall,
     QuotedText,
     ReplyPart,
@@ -43,7 +44,6 @@ _CALL_END = regex(r"[}\]](?:\s|</?[^<>\s]{1,40}>)*+\Z")
 _READERS = tuple((regex(opening), families) for opening, families in OPENINGS.items())
 _CALL_FENCES = ("", "json", "tool_call", "tool_calls", "tool_code", "tool", "xml", "text", "plaintext")
 _PYTHON_FENCES = ("tool_code", "tool_call", "tool_calls", "tool")
-_EMPTY = regex(r"(?=[{\[])")
 _NAME_LINE = regex(r"([\w.\-]{1,128}+)[ \t]*+\n\s*+(?=\{)")
 _CALL_START = regex(r'\{\s{0,40}"(?:name|tool_name|function|tool)"')
 _INTRODUCTION = regex(r"\s*(?:Action:|functools)?\s*\Z")
@@ -129,10 +129,14 @@ class ReplyScan:
         for pattern, families in _READERS:
             if opening := pattern.match(self._text, mark.start()):
                 for family in sorted(families, key=self._is_other):
-                    if found := family.reader.read(self._source, opening, self._book):
+                    if found := self._read_family(self._source, opening, family):
                         return found
-                    closings += family.reader.closings
+                    closings += family.closings
         return find_unreadable(self._source, mark, closings, self._book)
+
+    def _read_family(self, source: Source, mark: re.Match[str], family: Family) -> CallsFound | None:
+        prefix = mark.groupdict().get("prefix") or ""
+        return family.read(source, Opening(mark.end(), family.closings, prefix), self._book)
 
     def _is_other(self, family: Family) -> bool:
         return family.name != self._family
@@ -197,14 +201,15 @@ class ReplyScan:
         for pattern, families in _READERS:
             if opening := pattern.match(inner.text):
                 for family in families:
-                    if found := family.reader.read(inner, opening, self._book):
+                    if found := self._read_family(inner, opening, family):
                         return found
         return None
 
     def _read_values(self, source: Source, start: int, *, pythonic: bool = True) -> CallsFound | None:
         """The calls that begin at a position without a mark."""
-        opening = _EMPTY.match(source.text, start)
-        return MarkedJson(pythonic=pythonic).read(source, opening, self._book) if opening else None
+        if source.text[start : start + 1] not in ("{", "["):
+            return None
+        return read_marked(source, Opening(start), self._book, pythonic=pythonic)
 
     def _take_plain(self, line: re.Match[str]) -> int:
         start = line.start("plain")
