@@ -84,12 +84,8 @@ class Stage:
     """Other fields of a stage, as in a flow file: `budget`, `view`, `checks`, `allow_missing_done`, ..."""
 
 
-_ERROR_NAMES = ("on_error", "max_retries", "on_max_retries", "retry_backoff")
-_SAME_NAMES = (
-    *("id", "prompt", "name", "needs", "when", "join", "priority", "required", "variables", "system"),
-    *("model", "agent", "metadata", "kind", "tools_allow", "tools_block", "on_skip", "max_parallel"),
-    *_ERROR_NAMES,
-)
+_OWN_NAMES = frozenset({"name", "stages", "tools", "tool_mode", "output_schema", "accept", "options"})
+_SAME_NAMES = tuple(one.name for one in fields(Stage) if one.name not in _OWN_NAMES)
 """What a stage of a flow file has as well."""
 
 
@@ -241,7 +237,7 @@ class _Compiler:
             "system": given.system,
             "max_parallel": given.max_parallel,
             "compaction": given.compaction,
-            **{name: value for name in _ERROR_NAMES if (value := getattr(given, name)) is not None},
+            **{name: value for name in core.ERROR_NAMES if (value := getattr(given, name)) is not None},
         }
         written = InProgram(f'Flow "{given.name}"', data)
         try:
@@ -277,11 +273,9 @@ class _Compiler:
         if known:
             raise ConfigError(f"{where}: give `{min(known)}` as an argument, not in `options`.")
         data: dict[str, Any] = dict(stage.options)
-        for name in _SAME_NAMES:
-            value = getattr(stage, name)
-            is_said = value not in (None, "", ()) and (value != {} or name == "agent")
-            if is_said and (name != "max_parallel" or value != 1):
-                data["label" if name == "name" else name] = value
+        data |= {name: value for name in _SAME_NAMES if _is_said(name, value := getattr(stage, name))}
+        if stage.name:
+            data["label"] = stage.name
         if callable(stage.when):
             data["when"] = f"code:{self._refer(stage.when, f'{stage.id}/when')}"
         if stage.stages:
@@ -311,6 +305,13 @@ class _Compiler:
         reference = f"{module}:{name}" if _is_found(given, module, name) else f"local:{place}"
         self._code[reference] = given
         return reference
+
+
+def _is_said(name: str, value: Any) -> bool:
+    """Whether a stage says something with a field: an agent without options is one all the same."""
+    if name == "max_parallel":
+        return bool(value != 1)
+    return value not in (None, "", ()) and (value != {} or name == "agent")
 
 
 def _is_found(given: Any, module: str, name: str) -> bool:

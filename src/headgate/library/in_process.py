@@ -9,7 +9,7 @@ from headgate.errors import ConfigError
 from headgate.library.checkpoints import named_after
 from headgate.library.flow import CompiledFlow
 from headgate.library.lines import Head, SavedFlow
-from headgate.library.log import FileLines, FlowLog, Lines, MemoryLines
+from headgate.library.log import FileLines, FlowLog, Lines
 from headgate.library.request import RunRequest, open_models
 from headgate.library.restoring import Source, describe_flow, log_lines
 from headgate.library.surroundings import FolderTree, NoFiles, NoTree
@@ -71,7 +71,7 @@ class ProcessWork:
         request, own = self._request, source.path if source and source.head.is_log else None
         path = named_after(request.log, self._task.id) if request.log is not None else own
         if path is None:
-            lines = MemoryLines()
+            lines = Lines()
             if source and request.saves:
                 lines.append(source.lines())
             return lines, 0

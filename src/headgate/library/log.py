@@ -51,25 +51,8 @@ class History(Protocol):
         ...
 
 
-class Lines(Protocol):
-    """Where the lines of a log are."""
-
-    @property
-    def end(self) -> int: ...
-
-    def append(self, data: bytes) -> None: ...
-
-    def read(self, start: int, stop: int) -> bytes: ...
-
-    async def sync(self) -> None:
-        """Makes what was appended survive a failure of the machine."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class MemoryLines:
-    """Lines in memory."""
+class Lines:
+    """The lines of a log, in memory."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -85,13 +68,13 @@ class MemoryLines:
         return bytes(self._data[start:stop])
 
     async def sync(self) -> None:
-        """Memory survives nothing."""
+        """Makes what was appended survive a failure of the machine; memory survives none."""
 
     def close(self) -> None:
-        """They stay as long as the run is there."""
+        """Nothing is appended any more."""
 
 
-class FileLines:
+class FileLines(Lines):
     """Lines in a file. It is locked while a run appends to it."""
 
     def __init__(self, path: Path, *, known: int | None = None, length: int = 0) -> None:
@@ -114,7 +97,7 @@ class FileLines:
             ) from None
         except OSError as error:
             raise ConfigError(f"The log {path} cannot be opened: {error.strerror}.") from None
-        self.end = length
+        self._end = length
         if known is not None:
             try:
                 self._take_over(known, length)
@@ -123,6 +106,10 @@ class FileLines:
                 raise
         else:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    @property
+    def end(self) -> int:
+        return self._end
 
     def _take_over(self, known: int, length: int) -> None:
         try:
@@ -143,7 +130,7 @@ class FileLines:
         except OSError as error:
             self._fault = f"The log {self.path} cannot be written: {error.strerror}."
             raise StoreError(self._fault) from None
-        self.end += len(data)
+        self._end += len(data)
 
     def read(self, start: int, stop: int) -> bytes:
         try:

@@ -18,16 +18,22 @@ from headgate.models import given_settings, open_configured_model
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of a run; see `start_flow`."""
+    """The options of a run. None is the same as nothing."""
 
     model: "str | Model | ModelSettings | None"
+    """A name such as `openai/qwen3-coder`, or a model object; without one, HEADGATE_MODEL and
+    HEADGATE_BASE_URL count."""
     input: str
     base_url: str | None
     api_key: str | None
     models: "Mapping[str, str | Model | ModelSettings] | None"
+    """Further models, which stages name."""
     workspace: str | Path | None
+    """A folder that the file tools work in; without it and without `repo` there are no files."""
     repo: str | Path | None
+    """A git repository, in which the flow is a task."""
     log: str | Path | None
+    """A new file that the log is written to; without it, the log is in memory."""
     limits: Limits | None
     callbacks: Callbacks | None
     checkpoint: Checkpoint | None
@@ -38,7 +44,7 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What a flow is run with."""
+    """What a flow is run with: the options, and what holds where they say nothing."""
 
     input: str = ""
     model: "str | Model | ModelSettings | None" = None
@@ -55,10 +61,29 @@ class RunRequest:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
+    @classmethod
+    def of(cls, options: RunOptions) -> "RunRequest":
+        """ConfigError if an option is something else than it should be."""
+        given = {name: value for name, value in options.items() if value is not None}
+        for name, wanted in _TYPES.items():
+            if name in given and not isinstance(given[name], wanted):
+                raise ConfigError(f"`{name}` must be a {wanted.__name__}, not {given[name]!r}.")
+        return cls(**given)  # type: ignore[arg-type]
+
     @property
     def saves(self) -> bool:
         """Whether there is a checkpoint."""
         return self.checkpoint is not None and self.checkpoint.enabled
+
+
+_TYPES: dict[str, type] = {
+    "input": str,
+    "session_id": str,
+    "models": Mapping,
+    "limits": Limits,
+    "callbacks": Callbacks,
+    "checkpoint": Checkpoint,
+}
 
 
 async def open_models(

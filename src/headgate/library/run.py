@@ -3,16 +3,14 @@
 import asyncio
 import inspect
 import secrets
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Unpack
 
-from headgate.core import PLANNER, Decision, Event, Limits, Model, ModelSettings
+from headgate.core import PLANNER, Decision, Event
 from headgate.errors import ConfigError
-from headgate.library.callbacks import Callbacks, call_back, tell_callbacks
+from headgate.library.callbacks import call_back, tell_callbacks
 from headgate.library.checkpoints import Checkpoint, Saver
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.following import EventFeed
@@ -29,7 +27,6 @@ class FlowRun:
     """A flow that runs. Await `result()`, or follow `events()`."""
 
     def __init__(self, compiled: CompiledFlow, request: RunRequest, source: Source | None = None) -> None:
-        _check_types(request)
         _check(request, source)
         if not _is_in_loop():
             raise ConfigError(
@@ -119,22 +116,6 @@ class FlowRun:
             await call_back(self._saver.save)
 
 
-def _check_types(request: RunRequest) -> None:
-    """ConfigError if an option is something else than it should be."""
-    wanted: dict[str, tuple[type, ...]] = {
-        "input": (str,),
-        "session_id": (str,),
-        "models": (Mapping,),
-        "limits": (Limits,),
-        "callbacks": (Callbacks,),
-        "checkpoint": (Checkpoint, NoneType),
-    }
-    for name, types in wanted.items():
-        given = getattr(request, name)
-        if not isinstance(given, types):
-            raise ConfigError(f"`{name}` must be a {types[0].__name__}, not {given!r}.")
-
-
 def _check(request: RunRequest, source: Source | None) -> None:
     """ConfigError if what a flow is to run with does not go together."""
     if request.repo is not None and request.workspace is not None:
@@ -155,59 +136,15 @@ def _check(request: RunRequest, source: Source | None) -> None:
         raise ConfigError("A flow that continues from a checkpoint has its input already: leave `input` out.")
 
 
-def start_flow(
-    flow: Flow | LoadedFlow,
-    *,
-    model: "str | Model | ModelSettings | None" = None,
-    input: str = "",
-    base_url: str | None = None,
-    api_key: str | None = None,
-    models: "Mapping[str, str | Model | ModelSettings] | None" = None,
-    workspace: str | Path | None = None,
-    repo: str | Path | None = None,
-    log: str | Path | None = None,
-    limits: Limits | None = None,
-    callbacks: Callbacks | None = None,
-    checkpoint: Checkpoint | None = None,
-    session_id: str = "",
-    now: Callable[[], float] = time.time,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> FlowRun:
-    """Starts a flow. Await the result of what is returned, or follow its events.
-
-    `model` is a name such as `openai/qwen3-coder`, or a model object; without one, HEADGATE_MODEL and
-    HEADGATE_BASE_URL count. `models` are further ones that stages name. With `repo`, the flow is a task in
-    this git repository. Otherwise, `workspace` is a folder that the file tools work in; without it there are
-    no files. `log` is a new file that the log is written to; without it, the log is in memory.
-    """
-    request = _request(
-        input=input,
-        model=model,
-        base_url=base_url,
-        api_key=api_key,
-        models=models,
-        workspace=workspace,
-        repo=repo,
-        log=log,
-        limits=limits,
-        callbacks=callbacks,
-        checkpoint=checkpoint,
-        session_id=session_id,
-        now=now,
-        sleep=sleep,
-    )
+def start_flow(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowRun:
+    """Starts a flow. Await the result of what is returned, or follow its events."""
     if not isinstance(flow, Flow | LoadedFlow):
         raise ConfigError(f"A flow must be a Flow(...), or come from Flow.load, not {flow!r}.")
-    return FlowRun(flow.compiled, request)
-
-
-def _request(**options: Unpack[RunOptions]) -> RunRequest:
-    """What was asked for. None is the same as nothing."""
-    return RunRequest(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+    return FlowRun(flow.compiled, RunRequest.of(options))
 
 
 async def run_flow(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowResult:
-    """Runs a flow to its end. The options are those of `start_flow`."""
+    """Runs a flow to its end."""
     return await start_flow(flow, **options).result()
 
 
@@ -229,12 +166,12 @@ class RestoredFlow:
         return self.source.load()
 
     def start(self, **options: Unpack[RunOptions]) -> FlowRun:
-        """Goes on. The options are those of `start_flow`, without `input`.
+        """Goes on. The options are those of `start_flow`, but for `input`.
 
         Files are those that the checkpoint was made with: its `workspace` or its `repo`. From a log, the run
         goes on in that log, unless `log` names a new one.
         """
-        return FlowRun(self.compiled, _request(**options), self.source)
+        return FlowRun(self.compiled, RunRequest.of(options), self.source)
 
     async def run(self, **options: Unpack[RunOptions]) -> FlowResult:
         """Goes on to the end."""
