@@ -17,8 +17,9 @@ from rich.text import Text
 
 from headgate.cli.printing import clock, printable, say
 from headgate.cli.terminal import fold_lines, is_in_front, shorten_line, styling_stream
-from headgate.core import Event, PhaseChanged, Pulse, State, phase_line, say_cost
+from headgate.core import Event, Pulse, State, say_cost
 from headgate.engine import Activity, count_tokens
+from headgate.features.phases import PhaseChanged
 from headgate.log import Bus
 
 _ERASE = (ControlType.ERASE_IN_LINE, 2)
@@ -134,7 +135,7 @@ class ShownTask:
         elif line and self.shows_calls:
             self.print_more(line.text)
         if isinstance(body, PhaseChanged) and self.state.config.get("phase_log") in ("stdout", "both"):
-            self.print_phase(phase_line(body.before, body.phase, body.by, body.reason))
+            self.print_phase(str(body))
 
     def hear_pulse(self, pulse: Pulse) -> None:
         """Takes a sign of life in. It is no line, unless many files are read for a while."""

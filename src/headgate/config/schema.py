@@ -15,15 +15,13 @@ from pydantic import (
     model_validator,
 )
 
+from headgate.config.phase_settings import PhaseControl, PhaseLog, PromptPlace
 from headgate.config.scout_settings import ScoutSettings
 from headgate.config.stage_forms import read_stages
 from headgate.core import (
     Data,
     Limits,
     ModelSettings,
-    PhaseControl,
-    PhaseLog,
-    PromptPlace,
     ResearchSettings,
     Settings,
     SkillSettings,

@@ -72,6 +72,7 @@ from headgate.core.event import (
     Event,
     Line,
     Moment,
+    Slice,
     follows,
     read_body,
 )
@@ -190,25 +191,6 @@ from headgate.core.person import (
     check_line,
     render_lines,
 )
-from headgate.core.phases import (
-    CONTEXT,
-    IMPLEMENT,
-    PLAN,
-    SILENCES,
-    Mover,
-    PhaseChanged,
-    PhaseControl,
-    PhaseLog,
-    PhaseProbed,
-    Phases,
-    PhaseState,
-    PromptPlace,
-    advance,
-    current_phase,
-    fill_question,
-    phase_line,
-    read_answer,
-)
 from headgate.core.plan import (
     Plan,
     PlanItem,
@@ -312,6 +294,7 @@ from headgate.core.spared_tests import (
     spared_by_task,
 )
 from headgate.core.spending import (
+    Spending,
     UsageLine,
     say_cost,
     say_money,

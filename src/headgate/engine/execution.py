@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headgate.config import Config, ScoutSettings, is_on_this_machine
+from headgate.config import Config, is_on_this_machine
 from headgate.core import (
     BUBBLEWRAP,
     Decision,
@@ -18,7 +18,6 @@ from headgate.core import (
     Mishaps,
     OthersEdits,
     PersonSpoke,
-    PhaseChanged,
     Proposed,
     RecipeEnded,
     RecipeStarted,
@@ -34,7 +33,6 @@ from headgate.core import (
     Workplace,
     clean_text,
     fold,
-    phase_line,
 )
 from headgate.engine.assembly import (
     build_context,
@@ -46,6 +44,7 @@ from headgate.engine.assembly import (
     with_spared_tests,
     without_secrets,
 )
+from headgate.engine.feature_list import FEATURES
 from headgate.engine.flow_models import open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.outcome import OutcomeRecorder
@@ -57,6 +56,7 @@ from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
 from headgate.features.memory import Memories, TaskMemory
+from headgate.features.phases import PhaseChanged
 from headgate.features.research import Research
 from headgate.guard import AskPerson, ResolvedBoundaries, Restored, redactor
 from headgate.log import Bus, Folder, Store, TaskLog
@@ -314,7 +314,7 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
-                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, parts.observers),
+                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, parts.features),
                 log=log,
                 models=Models(models, settings),
                 place=Place(
@@ -347,12 +347,11 @@ class Execution:
 
     async def _pin(self, config: Config) -> Pinned:
         """What the configuration says about the loop."""
+        settings = [feature.settings(config) for feature in FEATURES if feature.settings]
         return Pinned(
             limits=config.limits,
             agents_md=config.agents_md,
-            phase_control=config.phase_control,
-            phase_prompt_place=config.phase_prompt_place,
-            of_features={ScoutSettings: config.scouts},
+            of_features={type(each): each for each in settings},
             status_always=config.task_status == "always",
             stable_tools=config.tools_visibility == "stable",
             tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
@@ -377,10 +376,8 @@ class Execution:
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""
         if isinstance(event.body, PhaseChanged):
-            body = event.body
             at = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
-            change = phase_line(body.before, body.phase, body.by, body.reason)
-            self.folder.log_phase(event.task, f"{at} {event.path} turn {event.turn} {change}")
+            self.folder.log_phase(event.task, f"{at} {event.path} turn {event.turn} {event.body}")
 
     async def _resume(self, job: Job) -> Decision | None:
         """Restores what an earlier process recorded; returns a decision if that ends the task at once."""

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from headgate import run
 from headgate.checks import CHECKS, Check
 from headgate.features import repair
+from headgate.features.phases import feature as phases
 from headgate.features.scouts import feature as scouts
 
-FEATURES: tuple[run.Feature, ...] = (scouts.FEATURE, repair.FEATURE)
+FEATURES: tuple[run.Feature, ...] = (scouts.FEATURE, repair.FEATURE, phases.FEATURE)
 
 KINDS: Mapping[str, run.Kind] = run.KINDS | {
     kind.name: kind for feature in FEATURES for kind in feature.kinds
@@ -18,5 +19,3 @@ ALL_CHECKS: Mapping[str, Check] = {
     **{check.name: check for feature in FEATURES for check in feature.checks},
 }
 """What must hold to leave a stage, by name; they run in this order."""
-OBSERVERS: tuple[run.Observer, ...] = tuple(each for feature in FEATURES for each in feature.observers)
-"""Those that look at each run of the verification steps."""

@@ -19,10 +19,8 @@ from headgate.core import (
     Model,
     ModelSettings,
     Options,
-    PhaseProbed,
     Price,
-    ReplyFailed,
-    ReplyReceived,
+    Spending,
     StageCompacted,
     stage_ids,
 )
@@ -60,7 +58,8 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
 
     agent = flow.compaction.agent if flow.compaction else None
     past = list(past)
-    requests = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
+    spending = [event for event in past if isinstance(event.body, Spending)]
+    requests = [event for event in spending if not isinstance(event.body, StageCompacted)]
     summaries = [event.body.requests for event in past if isinstance(event.body, StageCompacted)]
     of_summaries = sum(summaries) if agent and agent.model == model else 0
     return sum(asked(event.path) == model for event in requests) + of_summaries

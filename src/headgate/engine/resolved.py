@@ -40,7 +40,7 @@ from headgate.core import (
     show_path,
     without_tool,
 )
-from headgate.engine.feature_list import ALL_CHECKS, KINDS, OBSERVERS
+from headgate.engine.feature_list import ALL_CHECKS, FEATURES, KINDS
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
@@ -72,8 +72,8 @@ class FlowParts:
     """Tools that only one stage has: by the stage's id, then by name."""
     code: Mapping[str, Any] = field(default_factory=dict)
     """The functions and types that the flow names, by reference."""
-    observers: Sequence[run.Observer] = OBSERVERS
-    """Those that look at each run of the verification steps."""
+    features: Sequence[run.Feature] = FEATURES
+    """What takes part in the loop besides."""
 
     def check_code(self, flow: Flow) -> None:
         """ConfigError if a flow names a function, a type or a tool that this program has not handed in.

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from headgate.core import Decision, Report, Task, TaskResumed
-from headgate.engine import KINDS, OBSERVERS
+from headgate.engine import FEATURES, KINDS
 from headgate.errors import ConfigError
 from headgate.library.checkpoints import named_after
 from headgate.library.flow import CompiledFlow
@@ -104,7 +104,7 @@ class ProcessWork:
                     {**{tool.name: tool for tool in given}, **compiled.tools},
                     stage_tools=compiled.stage_tools,
                     code=compiled.code,
-                    observers=OBSERVERS,
+                    features=FEATURES,
                 ),
                 log=self.history,
                 models=Models(models, settings),

@@ -17,9 +17,7 @@ from headgate.core import (
     ModelSettings,
     OnPulse,
     Person,
-    PhaseControl,
     Plan,
-    PromptPlace,
     Proposed,
     Role,
     SaidLine,
@@ -43,8 +41,8 @@ from headgate.tools import Tool, ToolContext
 from headgate.tree import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
+    from headgate.run.feature import Feature
     from headgate.run.stage import Interrupted, Kind
-    from headgate.run.verification import Observer
 
 
 STOP_POLL = 0.2
@@ -144,8 +142,8 @@ class Parts:
     """Tools that only one stage has: by the stage's id, then by name."""
     code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """The functions and types that the flow names, by reference; see `Stage.accept`."""
-    observers: "Sequence[Observer]" = ()
-    """Those of features that look at each run of the verification steps."""
+    features: "Sequence[Feature]" = ()
+    """What takes part in the loop besides."""
 
 
 @dataclass
@@ -154,8 +152,6 @@ class Pinned:
 
     limits: Limits = field(default_factory=Limits)
     agents_md: bool = True
-    phase_control: PhaseControl = field(default_factory=PhaseControl)
-    phase_prompt_place: PromptPlace = "tail"
     status_always: bool = False
     """Offer the status report also where no other tool is."""
     stable_tools: bool = False

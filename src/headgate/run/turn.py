@@ -18,7 +18,6 @@ from headgate.core import (
     Message,
     MessageAdded,
     Note,
-    Phases,
     PromptCut,
     Reply,
     ReplyFailed,
@@ -46,7 +45,6 @@ from headgate.run.asking import ReplyTooLong, reply_in_time
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_refused_note, try_exit
 from headgate.run.first_messages import context_block
-from headgate.run.phases import follow_phase, messages_to_send
 from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
 
@@ -71,8 +69,9 @@ async def take_turn(run: StageRun) -> None:
     if reply is None or run.state.ending is not None:
         return
     await _nudge(run)
-    if run.job.pinned.phase_control.mode != "off":
-        await follow_phase(run)
+    for feature in run.job.parts.features:
+        if feature.after_turn:
+            await feature.after_turn(run)
 
 
 async def _nudge(run: StageRun) -> None:
@@ -180,12 +179,9 @@ def _messages(run: StageRun) -> Sequence[Message]:
     if run.stage.variables and run.stage.view.transcript != "own":
         # In a conversation of several stages, they must be gone when the stage ends.
         view = [*view, Message("user", context_block(run.stage))]
-    pinned = run.job.pinned
-    if pinned.phase_control.mode == "off":
-        return view
-    return messages_to_send(
-        run, view, pinned.phase_control, run.job.state[Phases].now, pinned.phase_prompt_place
-    )
+    for feature in run.job.parts.features:
+        view = feature.sends(run, view) if feature.sends else view
+    return view
 
 
 async def ask_model(run: StageRun, request: Request) -> Reply | None:

@@ -5,6 +5,7 @@ at the end, and may say that what came of it does not count.
 """
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -216,8 +217,12 @@ OBSERVERS = (Secrets(), RedBeforeTask(), LeftAlone(), Trees(), Rewrites(), LeftO
 """In the order in which they look at a run."""
 
 
+def _of_features(job: Job) -> Iterator[Observer]:
+    return (observer for feature in job.parts.features for observer in feature.observers)
+
+
 async def _run_steps(run: StepsRun) -> None:
-    observers = (*OBSERVERS, *run.job.parts.observers)
+    observers = (*OBSERVERS, *_of_features(run.job))
     for observer in observers:
         await observer.before(run)
 
@@ -290,7 +295,7 @@ async def _tell_failure(run: StepsRun, reason: str, failing: tuple[str, ...]) ->
     )
     if run.purpose != "final":
         return "\n".join([told, *run.lost])
-    for observer in job.parts.observers:
+    for observer in _of_features(job):
         await observer.look_into_failure(run)
     told = "\n".join([told, *map(redact, run.clues)])
     runs = job.state[VerifyRuns]

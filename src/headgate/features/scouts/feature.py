@@ -9,4 +9,4 @@ from headgate.features.scouts.stages import with_scouts
 from headgate.features.scouts.tool import ask_scout
 from headgate.run import Feature
 
-FEATURE = Feature(kinds=(Scout(),), observers=(CluesOfFailure(),))
+FEATURE = Feature(kinds=(Scout(),), observers=(CluesOfFailure(),), settings=lambda config: config.scouts)

@@ -4,18 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from headgate.config import PhaseControl
 from headgate.core import (
-    SILENCES,
     Flow,
     Message,
     ModelSettings,
-    PhaseControl,
-    PhaseState,
     Reply,
     Request,
     Stage,
@@ -24,32 +22,29 @@ from headgate.core import (
     Usage,
     expand_flow,
 )
-from headgate.core.phases import PhaseProbe, Signals
 from headgate.engine import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.features.phases.classifier import Digest, ask_classifier, digest_turn, probe_request
+from headgate.features.phases.events import PhaseChanged, PhaseProbed, Phases, PhaseState
+from headgate.features.phases.feature import (
+    SILENCES,
+    PhaseSettings,
+    add_hint,
+    follow_phase,
+    hint_of,
+    with_hint,
+)
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Entrance, StageRun
-from headgate.run.attempts import complete_stage
-from headgate.run.phases import (
-    Digest,
-    PhaseStep,
-    ProbeResult,
-    digest_turn,
-    hint_message,
-    messages_to_send,
-    next_phase,
-    probe_request,
-    with_hint,
-)
+from headgate.run import KINDS, Entrance, StageRun, run_flow
 from headgate.tools import ToolContext, ls, read_file
 from headgate.tree import DiskWorkspace
-from jobs import job_of
+from jobs import job_of, other_job
 
 USAGE = Usage(40, 2)
+SETTINGS = ModelSettings(model="openai/script")
 LLM = PhaseControl(mode="llm")
-HYBRID = PhaseControl(mode="hybrid")
 DIGEST = Digest(tools="ls", files_read="a.py", text="I see.")
 FIRST = Entrance()
 DONE = Reply(Message("assistant", "Done."))
@@ -93,37 +88,22 @@ def hangs() -> Oracle:
     return Oracle(answer)
 
 
-async def test_the_classifier_names_the_phase() -> None:
-    model = says("implement")
-    step = await next_phase(model, LLM, PhaseState(), DIGEST)
-    state, probe = PhaseState("implement"), ProbeResult("implement", USAGE)
-    assert step == PhaseStep(state, "context", "implement", "llm", "the classifier chose it", probe)
-
-
-async def test_the_classifier_may_go_back_and_may_let_it_be() -> None:
-    state = PhaseState("implement", frozenset({"a.py"}), wrote=True, silences=1)
-    back = await next_phase(says('{"phase": "plan"}'), HYBRID, state, DIGEST)
-    assert (back.state, back.phase) == (PhaseState("plan"), "plan")
-    same = await next_phase(says("Implement."), HYBRID, state, DIGEST)
-    heard = PhaseState("implement", frozenset({"a.py"}), wrote=True)
-    assert same == PhaseStep(heard, "implement", "implement", probe=ProbeResult("implement", USAGE))
+async def ask(model: Oracle, control: PhaseControl = LLM, seconds: float = 20) -> PhaseProbed:
+    return await ask_classifier(model, SETTINGS, control, "plan", DIGEST, seconds)
 
 
 async def test_the_probe_has_no_tools_and_no_history() -> None:
-    control = PhaseControl(
-        mode="llm",
-        probe=PhaseProbe(
-            temperature=0.2,
-            max_tokens=9,
-            system_prompt="One of {states}.",
-            user_prompt="{phase}/{tools}/{text}",
-        ),
-    )
+    probe = {
+        "temperature": 0.2,
+        "max_tokens": 9,
+        "system_prompt": "One of {states}.",
+        "user_prompt": '{phase}/{tools}/{text} {other} {"phase": "{phase}"}',
+    }
     model = says("plan")
-    await next_phase(model, control, PhaseState("implement"), DIGEST)
+    assert (await ask(model, PhaseControl.model_validate({"mode": "llm", "probe": probe}))).answer == "plan"
     asked = (
         Message("system", "One of context, plan, implement."),
-        Message("user", "implement/ls/I see."),
+        Message("user", 'plan/ls/I see. {other} {"phase": "plan"}'),
     )
     assert model.requests == [Request(asked, (), 0.2, 9)]
 
@@ -146,7 +126,7 @@ def test_the_built_in_question_is_filled_in_whole() -> None:
 
 
 def test_no_empty_system_message_is_sent() -> None:
-    control = PhaseControl(mode="llm", probe=PhaseProbe(system_prompt="", user_prompt="?"))
+    control = PhaseControl.model_validate({"probe": {"system_prompt": "", "user_prompt": "?"}})
     assert probe_request(control, "plan", DIGEST).messages == (Message("user", "?"),)
 
 
@@ -160,18 +140,15 @@ def test_no_empty_system_message_is_sent() -> None:
         (ModelError("It is odd."), "refused"),
     ],
 )
-async def test_a_failing_model_changes_nothing(error: ModelError, fault: str) -> None:
-    state = PhaseState("plan", frozenset({"a.py"}))
-    step = await next_phase(fails(error), LLM, state, DIGEST)
-    assert step.probe is not None
-    assert (step.probe.fault, step.probe.detail, step.probe.usage) == (fault, str(error), Usage())
-    assert (step.phase, step.by, step.state) == ("plan", None, state.hear(False))
+async def test_a_failing_model_is_no_answer(error: ModelError, fault: str) -> None:
+    probe = await ask(fails(error))
+    assert (probe.answer, probe.fault, probe.detail) == ("", fault, str(error))
+    assert (probe.prompt_tokens, probe.model) == (0, SETTINGS.model)
 
 
 async def test_a_model_that_hangs_is_left() -> None:
-    step = await next_phase(hangs(), LLM, PhaseState("plan"), DIGEST, seconds=0.01)
-    probe = ProbeResult(fault="timeout", detail="no answer within 0.01 s")
-    assert step == PhaseStep(PhaseState("plan", silences=1), "plan", "plan", probe=probe)
+    probe = await ask(hangs(), seconds=0.01)
+    assert (probe.fault, probe.detail) == ("timeout", "no answer within 0.01 s")
 
 
 @pytest.mark.parametrize(
@@ -184,86 +161,48 @@ async def test_a_model_that_hangs_is_left() -> None:
         (says("lone \ud800"), "it said: lone \ufffd"),
     ],
 )
-async def test_nonsense_changes_nothing_and_still_costs(model: Oracle, detail: str) -> None:
-    step = await next_phase(model, LLM, PhaseState(), DIGEST)
-    probe = ProbeResult(None, USAGE, "unreadable", detail)
-    assert step == PhaseStep(PhaseState(silences=1), "context", "context", probe=probe)
+async def test_nonsense_is_no_answer_and_still_costs(model: Oracle, detail: str) -> None:
+    probe = await ask(model)
+    assert (probe.answer, probe.fault, probe.detail, probe.prompt_tokens) == ("", "unreadable", detail, 40)
 
 
 async def test_tool_calls_in_an_answer_are_ignored() -> None:
-    model = says("plan", ToolCall("c1", "shell", '{"command": "false"}'))
-    assert (await next_phase(model, LLM, PhaseState(), DIGEST)).phase == "plan"
+    assert (await ask(says("plan", ToolCall("c1", "shell", '{"command": "false"}')))).answer == "plan"
 
 
 async def test_a_cancelled_task_stays_cancelled() -> None:
-    asking = asyncio.create_task(next_phase(hangs(), LLM, PhaseState(), DIGEST))
+    asking = asyncio.create_task(ask(hangs()))
     await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert asking.cancelled()
 
 
 async def test_an_error_of_our_own_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        await next_phase(fails(ZeroDivisionError()), LLM, PhaseState(), DIGEST)
-
-
-async def test_a_silent_classifier_is_not_asked_for_ever() -> None:
-    model, state = says("?"), PhaseState()
-    for _ in range(SILENCES + 3):
-        state = (await next_phase(model, HYBRID, state, DIGEST)).state
-    assert (len(model.requests), state.silences) == (SILENCES, SILENCES)
-    step = await next_phase(model, HYBRID, state.count(Signals(read=("a.py",))), DIGEST)
-    assert (step.phase, step.by, step.state.silences) == ("plan", "rules", 0)
-    await next_phase(model, HYBRID, step.state, DIGEST)
-    assert len(model.requests) == SILENCES + 1
+        await ask(fails(ZeroDivisionError()))
 
 
 @pytest.mark.parametrize(
-    ("mode", "read", "phase", "by", "asked"),
+    ("prompts", "phase", "hint"),
     [
-        ("off", True, "context", None, 0),
-        ("rules", True, "plan", "rules", 0),
-        ("rules", False, "context", None, 0),
-        ("hybrid", True, "plan", "rules", 0),
-        ("hybrid", False, "implement", "llm", 1),
-        ("llm", True, "implement", "llm", 1),
+        ({}, "context", "Before making changes, read the relevant files."),
+        ({}, "plan", "Outline a short plan before editing."),
+        ({}, "implement", "Make the code changes now."),
+        ({"plan": " Think.\n"}, "plan", "Think."),
+        ({"plan": ""}, "plan", ""),
+        ({}, "review", ""),
     ],
 )
-async def test_each_mode_asks_only_where_it_should(
-    mode: str, read: bool, phase: str, by: str | None, asked: int
-) -> None:
-    model = says("implement")
-    state = PhaseState().count(Signals(read=("a.py",) if read else ()))
-    step = await next_phase(model, PhaseControl.model_validate({"mode": mode}), state, DIGEST)
-    assert (step.phase, step.by, len(model.requests)) == (phase, by, asked)
-
-
-@pytest.mark.parametrize(
-    ("fields", "phase", "hint"),
-    [
-        ({"mode": "off"}, "context", None),
-        ({"mode": "off", "prompts": {"context": "Read."}}, "context", None),
-        ({"mode": "rules"}, "context", "Before making changes, read the relevant files."),
-        ({"mode": "llm"}, "plan", "Outline a short plan before editing."),
-        ({"mode": "hybrid"}, "implement", "Make the code changes now."),
-        ({"mode": "rules", "prompts": {"plan": " Think.\n"}}, "plan", "Think."),
-        ({"mode": "rules", "prompts": {"plan": ""}}, "plan", None),
-        ({"mode": "rules", "states": ["review"], "default": "review"}, "review", None),
-    ],
-)
-def test_a_phase_has_at_most_one_hint(fields: dict[str, object], phase: str, hint: str | None) -> None:
-    message = hint_message(PhaseControl.model_validate(fields), phase)
-    assert message == (Message("user", hint) if hint else None)
+def test_a_phase_has_at_most_one_hint(prompts: dict[str, str], phase: str, hint: str) -> None:
+    assert hint_of(PhaseControl(prompts=prompts), phase) == hint
 
 
 def test_the_hint_goes_last_and_what_is_stored_stays() -> None:
     stored = [Message("system", "You work."), Message("user", "Do it.")]
     stored[0].wire["json"] = b"as it was encoded"
     before = deepcopy(stored)
-    control = PhaseControl(mode="rules", prompts={"context": "Read."})
-    sent = with_hint(stored, control, "context", "tail")
+    sent = with_hint(stored, "Read.", "tail")
     assert list(sent) == [*stored, Message("user", "Read.")]
     assert all(mine is theirs for mine, theirs in zip(sent, stored, strict=False))
     assert stored == before
@@ -272,21 +211,12 @@ def test_the_hint_goes_last_and_what_is_stored_stays() -> None:
 def test_the_hint_may_join_the_system_prompt_without_its_old_encoding() -> None:
     stored = [Message("system", "You work."), Message("user", "Do it.")]
     stored[0].wire["json"] = b"as it was encoded"
-    control = PhaseControl(mode="rules", prompts={"context": "Read."})
-    sent = with_hint(stored, control, "context", "system")
+    sent = with_hint(stored, "Read.", "system")
     assert list(sent) == [Message("system", "You work.\n\nRead."), stored[1]]
     assert sent[0].wire == {}
     assert sent[1] is stored[1]
     assert stored[0] == Message("system", "You work.")
-    assert list(with_hint(stored[1:], control, "context", "system")) == [
-        Message("system", "Read."),
-        stored[1],
-    ]
-
-
-def test_without_a_hint_the_view_itself_is_sent() -> None:
-    stored = [Message("user", "Do it.")]
-    assert with_hint(stored, PhaseControl(), "context", "tail") is stored
+    assert list(with_hint(stored[1:], "Read.", "system")) == [Message("system", "Read."), stored[1]]
 
 
 @pytest.fixture
@@ -297,7 +227,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIRST) -> StageRun:
+async def stage_after(
+    store: Store, turns: list[Reply], entrance: Entrance = FIRST, control: PhaseControl = LLM
+) -> StageRun:
     """A stage after these turns of a real run."""
     repo = store.path.parent / "repo"
     repo.mkdir()
@@ -315,7 +247,7 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
         kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models={None: ScriptedModel(turns)},
-        model_settings={None: ModelSettings(model="openai/script")},
+        model_settings={None: SETTINGS},
         tools={tool.name: tool for tool in (ls, read_file)},
         context=ToolContext(workspace=DiskWorkspace(repo), save_output=lambda text: "saved"),
         verifier=None,
@@ -324,8 +256,9 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
         now=time.time,
         sleep=no_sleep,
         pulse=bus.pulse,
+        of_features={PhaseSettings: PhaseSettings(control=control)},
     )
-    await complete_stage(job, stage, "", FIRST)
+    await run_flow(job)
     return StageRun(job, stage, "work", entrance)
 
 
@@ -368,27 +301,98 @@ async def test_before_the_first_reply_a_digest_is_empty(store: Store) -> None:
     assert digest_turn(run) == Digest()
 
 
-async def test_a_probe_leaves_transcript_and_log_untouched(store: Store) -> None:
+def now(run: StageRun) -> PhaseState:
+    return run.job.state[Phases].now
+
+
+async def follow(store: Store, run: StageRun, model: Oracle) -> list[PhaseProbed | PhaseChanged]:
+    """What is recorded after a turn if this is the classifier."""
+    run = StageRun(other_job(run.job, models={None: model}), run.stage, run.path, run.entrance)
+    before = len(list(store.events(TASK.id)))
+    await follow_phase(run)
+    recorded = [event.body for event in list(store.events(TASK.id))[before:]]
+    return [body for body in recorded if isinstance(body, PhaseProbed | PhaseChanged)]
+
+
+CHANGED = PhaseChanged(before="context", phase="implement", by="llm", reason="the classifier chose it")
+BY_RULES = PhaseChanged(before="context", phase="plan", by="rules", reason="1 file was read")
+
+
+@pytest.mark.parametrize(
+    ("mode", "read", "change", "asked"),
+    [
+        ("off", True, [], 0),
+        ("rules", True, [BY_RULES], 0),
+        ("rules", False, [], 0),
+        ("hybrid", True, [BY_RULES], 0),
+        ("hybrid", False, [CHANGED], 1),
+        ("llm", True, [CHANGED], 1),
+    ],
+)
+async def test_each_mode_asks_only_where_it_should(
+    store: Store, mode: str, read: bool, change: list[PhaseChanged], asked: int
+) -> None:
+    control = PhaseControl.model_validate({"mode": mode})
+    run = await stage_after(store, [DONE], control=control)
+    run.job.state[Phases].now = PhaseState(files_read=frozenset({"a.py"} if read else ()))
+    model = says("implement")
+    recorded = await follow(store, run, model)
+    assert [body for body in recorded if isinstance(body, PhaseChanged)] == change
+    assert (len(recorded) - len(change), len(model.requests)) == (asked, asked)
+
+
+async def test_the_classifier_may_go_back_and_may_let_it_be(store: Store) -> None:
+    run = await stage_after(store, [DONE], control=PhaseControl(mode="hybrid"))
+    run.job.state[Phases].now = PhaseState("implement", frozenset({"a.py"}), wrote=True, silences=1)
+    assert len(await follow(store, run, says("Implement."))) == 1
+    assert now(run) == PhaseState("implement", frozenset({"a.py"}), wrote=True)
+    await follow(store, run, says('{"phase": "plan"}'))
+    assert now(run) == PhaseState("plan")
+
+
+async def test_one_state_leaves_nothing_to_classify(store: Store) -> None:
+    run = await stage_after(store, [DONE], control=PhaseControl(mode="llm", states=("context",)))
+    assert await follow(store, run, says("context")) == []
+
+
+async def test_a_silent_classifier_is_not_asked_for_ever(store: Store) -> None:
+    run = await stage_after(store, [DONE], control=PhaseControl(mode="hybrid"))
+    model = says("The password is hunter2.")
+    for _ in range(SILENCES + 3):
+        for body in await follow(store, run, model):
+            assert isinstance(body, PhaseProbed)
+            assert body.detail == "it said: The password is [secret]."
+    assert (len(model.requests), now(run).silences) == (SILENCES, SILENCES)
+    run.job.state[Phases].now = replace(now(run), files_read=frozenset({"a.py"}))
+    assert (await follow(store, run, model), now(run).silences) == ([BY_RULES], 0)
+    await follow(store, run, model)
+    assert len(model.requests) == SILENCES + 1
+
+
+async def test_a_probe_leaves_the_transcript_untouched(store: Store) -> None:
     run = await stage_after(store, [reads("f00.txt"), DONE])
-    before = deepcopy((run.transcript, run.job.state))
-    model = says("plan")
-    step = await next_phase(model, LLM, PhaseState(), digest_turn(run))
-    sent = messages_to_send(run, run.transcript.view, LLM, step.state, "tail")
-    assert sent[-1] == Message("user", "Outline a short plan before editing.")
-    assert list(sent[:-1]) == run.transcript.view
-    assert (run.transcript, run.job.state) == before
+    before, model = deepcopy(run.transcript), says("plan")
+    await follow(store, run, model)
+    view = run.transcript.view
+    assert list(add_hint(run, view)) == [*view, Message("user", "Outline a short plan before editing.")]
+    assert run.transcript == before
     said = {message.content for message in run.transcript.messages if message.content}
     assert not any(message.content in said for message in model.requests[0].messages)
 
 
-async def test_a_final_turn_has_no_hint(store: Store) -> None:
-    run = await stage_after(store, [reads("f00.txt"), DONE])
-    run.state.counts.granted = True
-    view = run.transcript.view
-    assert messages_to_send(run, view, LLM, PhaseState("implement"), "tail") is view
-
-
-async def test_a_replan_has_no_hint(store: Store) -> None:
-    run = await stage_after(store, [reads("f00.txt"), DONE], Entrance("replan"))
-    view = run.transcript.view
-    assert messages_to_send(run, view, LLM, PhaseState("implement"), "tail") is view
+@pytest.mark.parametrize(
+    ("entrance", "granted", "control"),
+    [
+        (FIRST, True, LLM),
+        (Entrance("replan"), False, LLM),
+        (FIRST, False, PhaseControl(prompts={"context": "Read."})),
+        (FIRST, False, PhaseControl(mode="rules", prompts={"context": ""})),
+    ],
+    ids=["a final turn", "a new plan", "off", "no hint"],
+)
+async def test_without_a_hint_the_view_itself_is_sent(
+    store: Store, entrance: Entrance, granted: bool, control: PhaseControl
+) -> None:
+    run = await stage_after(store, [DONE], entrance, control)
+    run.state.counts.granted = granted
+    assert add_hint(run, run.transcript.view) is run.transcript.view
