@@ -241,7 +241,7 @@ class RunnerCall:
 
 def read_runner(words: Sequence[str]) -> RunnerCall | None:
     """What a simple command gives to the test runner that it calls; None if it calls none."""
-    place = _find_runner(words)
+    place = find_runner(words)
     if place is None:
         return None
     name = _base(words[place])
@@ -294,7 +294,8 @@ def _unittest(paths: list[str], patterns: list[str], positional: list[str], *, d
     return RunnerCall("unittest", tuple(files), tuple(word for word in positional if word not in files))
 
 
-def _find_runner(words: Sequence[str]) -> int | None:
+def find_runner(words: Sequence[str]) -> int | None:
+    """Which word of a command is the test runner that it calls; None if it calls none."""
     for index, word in enumerate(words):
         name = _base(word)
         if name in _WITH_WORD and not set(_WITH_WORD[name]).isdisjoint(words[index + 1 : index + 4]):

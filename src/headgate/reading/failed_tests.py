@@ -1,11 +1,14 @@
-"""What the parsers of test output share: the type of a failed test, clean lines, and the location to name."""
+"""What the readers of test output share: the type of a failed test, lines, blocks, the place to name."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headgate.core import plain
 from headgate.patterns import regex
 
+_LOOK_AHEAD = 150
+"""How many lines about one failure are read."""
 _LIBRARY = regex(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python[\d.]+|rustc|\.cargo)/"
     r"|/src/(?:runtime|testing|internal)/|^(?:node:|internal/|<)"
@@ -28,18 +31,40 @@ def plain_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def own_location(candidates: Iterable[tuple[str, str]], directory: str) -> str:
-    """The first place, of (file, line) pairs, that is the project's own code and not a library's."""
-    for file, line in candidates:
-        path = file.removeprefix("file://").removeprefix("./")
+def block_at(lines: Sequence[str], start: int, ends: Callable[[str], object]) -> Sequence[str]:
+    """The lines from one on, up to the first that ends them, as many as are read about one failure."""
+    end = start
+    while end < min(len(lines), start + _LOOK_AHEAD) and not ends(lines[end]):
+        end += 1
+    return lines[start:end]
+
+
+def blocks(
+    lines: Sequence[str], heading: re.Pattern[str], ends: Callable[[str], object]
+) -> Iterator[tuple[re.Match[str], Sequence[str]]]:
+    """Each line that is a heading, and the lines below it up to the first that ends them."""
+    for number, line in enumerate(lines):
+        if found := heading.fullmatch(line):
+            yield found, block_at(lines, number + 1, ends)
+
+
+def first_said(body: Iterable[str]) -> str:
+    """The first line that is not blank."""
+    return next((line for line in body if line.strip()), "")
+
+
+def own_place(places: Iterable[re.Match[str] | None], directory: str) -> str:
+    """The first place, of matches with `file` and `line`, that is the project's own code and no library's."""
+    for place in filter(None, places):
+        path = place["file"].removeprefix("file://").removeprefix("./")
         if directory:
             path = path.removeprefix(f"{directory.rstrip('/')}/")
         foreign = path.startswith(("/", "../")) and bool(directory)
         if not foreign and not _LIBRARY.search(path):
-            return f"{path}:{line}"
+            return f"{path}:{place['line']}"
     return ""
 
 
 def join_message(*parts: str) -> str:
-    """The parts that say something, on one line."""
-    return "; ".join(word for part in parts if (word := " ".join(part.split())))
+    """The parts that say something, one after the other."""
+    return "; ".join(part.strip() for part in parts if part.strip())

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from itertools import islice
 
 from headgate.patterns import regex
-from headgate.reading.command_lines import split_commands
+from headgate.reading.command_lines import find_runner, split_commands
 from headgate.reading.failed_tests import FailedTest, plain_lines
-from headgate.reading.failures_compiled import parse_cargo, parse_go, parse_jvm
-from headgate.reading.failures_scripted import (
+from headgate.reading.failures_other import (
+    parse_cargo,
+    parse_go,
     parse_jest,
+    parse_jvm,
     parse_mocha,
     parse_node_spec,
-    parse_pytest,
     parse_tap,
-    parse_unittest,
     parse_vitest,
 )
+from headgate.reading.failures_python import parse_pytest, parse_unittest
 
 MAX_FAILURES = 20
 _MAX_TEXT = 200
@@ -26,18 +27,18 @@ _MAX_LINE = 500
 _MAX_PARSED = 1000
 
 Parser = Callable[[list[str], str], Iterator[FailedTest]]
-PARSERS: dict[str, Parser] = {
-    "pytest": parse_pytest,
-    "unittest": parse_unittest,
-    "jest": parse_jest,
-    "vitest": parse_vitest,
-    "mocha": parse_mocha,
-    "tap": parse_tap,
-    "node": parse_node_spec,
-    "go": parse_go,
-    "cargo": parse_cargo,
-    "jvm": parse_jvm,
-}
+PARSERS: tuple[Parser, ...] = (
+    parse_pytest,
+    parse_unittest,
+    parse_jest,
+    parse_vitest,
+    parse_mocha,
+    parse_tap,
+    parse_node_spec,
+    parse_go,
+    parse_cargo,
+    parse_jvm,
+)
 
 
 def find_failures(output: str, directory: str = "") -> tuple[FailedTest, ...]:
@@ -50,7 +51,7 @@ def find_failures(output: str, directory: str = "") -> tuple[FailedTest, ...]:
         output = f"{output[: _MAX_OUTPUT // 3]}\n{output[-(_MAX_OUTPUT - _MAX_OUTPUT // 3) :]}"
     lines = [line[:_MAX_LINE].rstrip() for line in plain_lines(output)]
     found: list[FailedTest] = []
-    for parse in PARSERS.values():
+    for parse in PARSERS:
         found.extend(islice(parse(lines, directory), _MAX_PARSED))
     return tuple(islice(_merge(found), MAX_FAILURES))
 
@@ -101,10 +102,8 @@ _SUBSTITUTED = regex(r"\$\([^()]*\)|`[^`]*`")
 _PIPED_INTO = regex(r"\|&?\s*([\w./-]+)")
 _ERRORS_REDIRECTED = regex(r"(?<!\S)2>>?(?!&)\s*\S+")
 _PASSES_ON = frozenset({"tee", "cat"})
-_LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pnpm", "yarn", "bun", "npm"})
-_LAUNCHING = frozenset({"run", "exec", "x", "dlx", "--"})
-_PYTHON = regex(r"(python|pypy)[\d.]*")
-
+_INDIRECT = frozenset({"npm", "hatch"})
+"""What they run by a name may be another command, in package.json or pyproject.toml."""
 _PYTEST = regex(
     r"[=\s]*(?P<said>\d+ [a-z][a-z0-9, ]*) in \d[\d.]*s\b.*|\s{3,}(?P<sugar>\d+ (?:passed|skipped|failed).*)"
 )
@@ -170,37 +169,24 @@ def _calls(text: str) -> Iterator[str]:
 
 
 def _runner(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """The runner that a command's words start, and its arguments."""
-    name = words[0].rpartition("/")[2]
-    rest = words[1:]
-    if name in ("npx", "bunx"):
-        return _runner(rest) if rest and not rest[0].startswith("-") else None
-    if name in _LAUNCHERS:
-        rest = rest[1:] if rest and rest[0] in _LAUNCHING else rest
-        return _runner(rest) if rest and name not in ("npm", "hatch") else None
-    if _PYTHON.fullmatch(name) or (name == "coverage" and rest[:1] == ["run"]):
-        return _python_runner(rest[1:] if name == "coverage" else rest)
+    """The known runner that a command's words start, and its arguments; None where it cannot be told."""
+    place = find_runner(words)
+    if place is None:
+        return None
+    before = words[:place]
+    is_module = before[-1:] == ["-m"]
+    if any(word in _INDIRECT or word.endswith(".py") for word in before):
+        return None
+    if not is_module and any(word.startswith("-") for word in before):
+        return None  # it may be the value of a launcher's option
+    name, arguments = words[place].rpartition("/")[2], words[place + 1 :]
+    if is_module or name == "unittest":  # which is never a program, but may be the name of a script
+        return (name, _split_short(arguments)) if is_module and name in ("pytest", "unittest") else None
+    if name in ("go", "cargo"):
+        return (f"{name} test", arguments[1:]) if arguments[:1] == ["test"] else None
     if name in ("pytest", "py.test"):
-        return "pytest", _split_short(rest)
-    if name == "jest":
-        return "jest", rest
-    if name in ("go", "cargo") and rest[:1] == ["test"]:
-        return f"{name} test", rest[1:]
-    return None
-
-
-def _python_runner(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """The same for what follows `python`: options, and the module's name behind -m."""
-    before = ""
-    for index, word in enumerate(words):
-        if before == "-m":
-            if word == "unittest":
-                return word, words[index + 1 :]
-            return _runner(words[index:]) if word == "pytest" else None
-        if not word.startswith("-") and before not in ("-W", "-X"):
-            return None  # a script
-        before = word
-    return None
+        return "pytest", _split_short(arguments)
+    return (name, arguments) if name in _RUNNERS else None
 
 
 def _split_short(words: Sequence[str]) -> list[str]:
