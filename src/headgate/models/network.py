@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
-from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
+from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, is_hosted, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
 from headgate.models.schema_transport import SchemaModel
 from headgate.models.server_facts import TOOL as PROBE_TOOL
@@ -171,14 +170,10 @@ class _NativeAlone(NativeModel):
             raise
 
 
-_NATIVE_HOSTS = ("api.openai.com",)
-
-
 def can_be_probed(settings: ModelSettings) -> bool:
     """Whether there is anything to find out: a script and the large providers are known."""
-    return split_model(settings.model)[0] in ("ollama", "openai") and (
-        urlsplit(find_endpoint(settings).root).hostname not in _NATIVE_HOSTS
-    )
+    provider = split_model(settings.model)[0]
+    return provider in ("ollama", "openai") and not is_hosted(find_endpoint(settings))
 
 
 def with_transport(model: Model, settings: ModelSettings, inquiry: ServerInquiry) -> Model:

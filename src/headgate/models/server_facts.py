@@ -4,17 +4,16 @@ import asyncio
 import hashlib
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import platformdirs
 from pydantic import Field, ValidationError
 
-from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, Settings, ToolSpec, Usage
+from headgate.core import Message, Model, ModelSettings, Reply, Request, Settings, ToolSpec, Usage
 from headgate.errors import ModelError
 from headgate.models.encoding import UNPARSED, arguments_as_object
-from headgate.models.endpoint import Endpoint, find_endpoint, split_model
+from headgate.models.endpoint import find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
 from headgate.models.schema_transport import CONSTRAINTS, read_object
 from headgate.models.servers import WINDOWS, ServerKind, ask_window, identify_server
@@ -70,30 +69,23 @@ class ServerFacts(Settings):
         return told
 
 
-class ServerFactsFile:
-    """Where the findings about one model at one address are kept, in the user's cache folder."""
+def _recall(file: Path) -> ServerFacts | None:
+    """What is remembered; None if there is nothing, or nothing that can still be believed."""
+    try:
+        found = ServerFacts.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return found if 0 <= time.time() - found.at <= MAX_AGE else None
 
-    def __init__(self, endpoint: Endpoint, folder: Path | None = None) -> None:
-        key = hashlib.sha256(f"{endpoint.root}\n{endpoint.model}".encode()).hexdigest()[:32]
-        folder = folder or platformdirs.user_cache_path("headgate") / "models"
-        self.path = folder / f"{key}.json"
 
-    def read(self) -> ServerFacts | None:
-        """What is remembered; None if there is nothing, or nothing that can still be believed."""
-        try:
-            found = ServerFacts.model_validate_json(self.path.read_bytes())
-        except (OSError, ValidationError):
-            return None
-        return found if 0 <= time.time() - found.at <= MAX_AGE else None
-
-    def write(self, findings: ServerFacts) -> None:
-        fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.write_text(findings.model_dump_json())
-            fresh.replace(self.path)
-        except OSError:
-            return  # a cache that cannot be written costs only the same questions again
+def _remember(file: Path, findings: ServerFacts) -> None:
+    fresh = file.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(findings.model_dump_json())
+        fresh.replace(file)
+    except OSError:
+        return  # a cache that cannot be written costs only the same questions again
 
 
 # A few tiny requests that show how a model can be made to call tools. Nothing here can stop a task.
@@ -136,68 +128,64 @@ def judge_calls(reply: Reply, profile: Profile) -> Native:
     return "unknown" if reply.finish == "length" else "none"
 
 
-@dataclass
 class Probe:
-    """Asks one model; three requests at most."""
+    """Asks a server about itself, and its model three requests at most."""
 
-    model: Model
-    profile: Profile
-    kind: ServerKind
+    def __init__(self, settings: ModelSettings, model: Model) -> None:
+        self.spent = Usage()
+        self._settings = settings
+        self._model = model
+        self._profile = find_profile(split_model(settings.model)[1])
 
-    async def run(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts:
-        """What was found out; `first` is the answer to the question with a tool, if it was asked already."""
-        found = ServerFacts(server=self.kind)
-        reply = None
-        if "native" in self.profile.transports or first is not None:
+    async def run(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts | None:
+        """Everything that can be found out; None where the server did not answer or took too long.
+
+        `first` is the answer to the question with a tool, if it was asked already.
+        """
+        endpoint, timeouts = find_endpoint(self._settings), self._settings.timeouts
+        try:
+            async with asyncio.timeout(SECONDS):
+                kind, window = await identify_server(endpoint, timeouts)
+                found = await self._ask_model(kind, first)
+                # Asked last: some servers tell only of models that are loaded.
+                window = await ask_window(endpoint, timeouts, kind) or window
+        except (ModelError, TimeoutError):
+            return None  # the task will meet the same failure, and wait or report it as it should
+        return found.model_copy(update={"server": kind, "context_window": window, "at": time.time()})
+
+    async def _ask_model(self, kind: ServerKind, first: Reply | ToolsUnsupported | None) -> ServerFacts:
+        native: Native = "unknown"
+        dropped: bool | None = None
+        if "native" in self._profile.transports or first is not None:
             answer = first if first is not None else await self._offer_tool()
-            if isinstance(answer, Reply):
-                reply = answer
-                found = found.model_copy(update={"native": judge_calls(reply, self.profile)})
-            else:
-                found = found.model_copy(update={"native": "refused"})
-            if found.native in ("calls", "text", "unknown"):
-                return found
-        if reply is not None and reply.usage.prompt:
-            bare = await self.model.reply(Request([QUESTION], max_tokens=1))
-            dropped = bare.usage.prompt == reply.usage.prompt if bare.usage.prompt else None
-            found = found.model_copy(update={"tools_dropped": dropped})
-        if "schema" not in self.profile.transports:
-            return found.model_copy(update={"constrains": False})
-        return found.model_copy(update={"constrains": await self._constrains()})
+            native = judge_calls(answer, self._profile) if isinstance(answer, Reply) else "refused"
+            if native in ("calls", "text", "unknown"):
+                return ServerFacts(native=native)
+            if isinstance(answer, Reply) and answer.usage.prompt:
+                bare = await self._ask(Request([QUESTION], max_tokens=1))
+                dropped = bare.usage.prompt == answer.usage.prompt if bare.usage.prompt else None
+        constrains = "schema" in self._profile.transports and await self._constrains(kind)
+        return ServerFacts(native=native, tools_dropped=dropped, constrains=constrains)
+
+    async def _ask(self, request: Request) -> Reply:
+        reply = await self._model.reply(request)
+        self.spent += reply.usage + reply.aside
+        return reply
 
     async def _offer_tool(self) -> Reply | ToolsUnsupported:
         try:
-            return await self.model.reply(question_with_tool())
+            return await self._ask(question_with_tool())
         except ToolsUnsupported as error:
             return error
 
-    async def _constrains(self) -> bool:
+    async def _constrains(self, kind: ServerKind) -> bool:
         """Whether a reply has a form that no model would choose by itself."""
-        extra = CONSTRAINTS[self.kind][0](_SHAPE)
+        extra = CONSTRAINTS[kind][0](_SHAPE)
         try:
-            reply = await self.model.reply(Request([_GREETING], max_tokens=MAX_TOKENS, extra_body=extra))
+            reply = await self._ask(Request([_GREETING], max_tokens=MAX_TOKENS, extra_body=extra))
         except (RequestRejected, ToolsUnsupported):
             return False
-        return read_object(read_text(reply, (), self.profile).content) == {"state": _WORD}
-
-
-async def probe_server(
-    settings: ModelSettings,
-    endpoint: Endpoint,
-    model: Model,
-    profile: Profile,
-    first: Reply | ToolsUnsupported | None = None,
-) -> ServerFacts | None:
-    """Everything that can be found out; None where the server did not answer or took too long."""
-    try:
-        async with asyncio.timeout(SECONDS):
-            kind, window = await identify_server(endpoint, settings.timeouts)
-            found = await Probe(model, profile, kind).run(first)
-            # Asked last: some servers tell only of models that are loaded.
-            window = await ask_window(endpoint, settings.timeouts, kind) or window
-    except (ModelError, TimeoutError):
-        return None  # the task will meet the same failure, and wait or report it as it should
-    return found.model_copy(update={"context_window": window, "at": time.time()})
+        return read_object(read_text(reply, (), self._profile).content) == {"state": _WORD}
 
 
 # What is known about a model and its server, and what may be asked of them, each thing once a task.
@@ -214,7 +202,7 @@ class ServerInquiry:
         self.is_fresh = False
         """Whether that was found out in this task; what is remembered may not be true any more."""
         self._settings = settings
-        self._cache = cache
+        self._cache = cache or platformdirs.user_cache_path("headgate") / "models"
         self._spent = Usage()
         self._asked_window = False
 
@@ -241,7 +229,7 @@ class ServerInquiry:
 
     def recall(self) -> ServerFacts | None:
         """What is remembered from earlier tasks."""
-        self.findings = self.findings or self._file().read()
+        self.findings = self.findings or _recall(self._file())
         return self.findings
 
     async def probe(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts | None:
@@ -249,17 +237,14 @@ class ServerInquiry:
 
         `first` is the answer to the question with a tool, if it was asked already. None where it failed.
         """
-        endpoint = find_endpoint(self._settings)
         async with open_wire(self._settings) as wire:
-            counted = _Counted(wire)
+            probe = Probe(self._settings, wire)
             try:
-                found = await probe_server(
-                    self._settings, endpoint, counted, find_profile(endpoint.model), first
-                )
+                found = await probe.run(first)
             finally:
-                self.spend(counted.usage)
+                self.spend(probe.spent)
         if found is not None:
-            self._file().write(found)
+            _remember(self._file(), found)
             self.findings, self.is_fresh = found, True
         return found
 
@@ -281,19 +266,7 @@ class ServerInquiry:
             await self.ask_server()
         return self.findings.context_window if self.findings else None
 
-    def _file(self) -> ServerFactsFile:
-        return ServerFactsFile(find_endpoint(self._settings), self._cache)
-
-
-class _Counted:
-    """A model whose tokens are added up."""
-
-    def __init__(self, inner: Model) -> None:
-        self.name = inner.name
-        self.usage = Usage()
-        self._inner = inner
-
-    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        reply = await self._inner.reply(request, on_delta)
-        self.usage += reply.usage + reply.aside
-        return reply
+    def _file(self) -> Path:
+        endpoint = find_endpoint(self._settings)
+        key = hashlib.sha256(f"{endpoint.root}\n{endpoint.model}".encode()).hexdigest()[:32]
+        return self._cache / f"{key}.json"

@@ -1,13 +1,10 @@
 """What is found out about a server, what is remembered, and stepping down on evidence."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
+from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, obedient, text
 
 from headgate.core import Message, Model, ModelSettings, Request, ToolCall
 from headgate.errors import ModelUnavailable, ReplyInvalid
@@ -18,16 +15,6 @@ from headgate.models.text_transport import NativeModel
 from headgate.models.wire.openai import OpenAIModel
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'
-
-
-def obedient(body: Body) -> Body:
-    """Keeps to a schema, calls no tool."""
-    if "response_format" not in body:
-        return {"content": "Certainly! Here is what I would do."}
-    shape = body["response_format"]["json_schema"]["schema"]
-    if "properties" in shape:
-        return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
-    return {"content": '{"thought": "I look.", "name": "ls", "arguments": {}}'}
 
 
 async def found_by(habits: Habits, cache: Path, model: str = "m", **fields: Any) -> ServerFacts | None:
@@ -44,36 +31,31 @@ async def findings(habits: Habits, cache: Path, model: str = "m") -> dict[str, A
     return found.model_dump(exclude={"at"}, exclude_defaults=True)
 
 
-async def test_a_server_with_calls_of_its_own_is_asked_once(tmp_path: Path) -> None:
-    habits = Habits(lambda body: calling(TOOL.name, ok=True))
-    assert await findings(habits, tmp_path) == {"native": "calls"}
-    assert len(habits.asked) == 1
+def without_tools(body: Body) -> str | None:
+    return "tools param requires --jinja flag" if "tools" in body else None
 
 
-async def test_calls_that_come_as_text(tmp_path: Path) -> None:
-    habits = Habits(text('{"name": "report_ready", "arguments": {"ok": true}}'))
-    assert await findings(habits, tmp_path) == {"native": "text"}
-    assert len(habits.asked) == 1
-
-
-async def test_tools_that_are_dropped_and_a_schema_that_holds(tmp_path: Path) -> None:
-    habits = Habits(obedient, count_tools=False)
-    found = await findings(habits, tmp_path)
-    assert found == {"native": "none", "tools_dropped": True, "constrains": True}
-    assert len(habits.asked) == 3
-
-
-async def test_a_server_that_refuses_tools_and_ignores_schemas(tmp_path: Path) -> None:
-    habits = Habits(
-        text("Good morning!"), refuse=lambda body: "m does not support tools" if "tools" in body else None
-    )
-    assert await findings(habits, tmp_path) == {"native": "refused", "constrains": False}
-
-
-async def test_a_family_that_cannot_is_not_asked_to(tmp_path: Path) -> None:
-    habits = Habits(obedient)
-    assert await findings(habits, tmp_path, "smollm2:135m") == {"constrains": True}
-    assert len(habits.asked) == 1
+@pytest.mark.parametrize(
+    ("habits", "model", "found", "requests"),
+    [
+        (Habits(lambda body: calling(TOOL.name, ok=True)), "m", {"native": "calls"}, 1),
+        (Habits(text('{"name": "report_ready", "arguments": {"ok": true}}')), "m", {"native": "text"}, 1),
+        (
+            Habits(obedient, count_tools=False),
+            "m",
+            {"native": "none", "tools_dropped": True, "constrains": True},
+            3,
+        ),
+        (Habits(text("Hm."), refuse=without_tools), "m", {"native": "refused", "constrains": False}, 2),
+        (Habits(obedient), "smollm2:135m", {"constrains": True}, 1),  # that family is known to call no tool
+    ],
+    ids=["calls", "text", "tools dropped", "tools refused", "a family that cannot"],
+)
+async def test_what_a_probe_finds_out(
+    tmp_path: Path, habits: Habits, model: str, found: dict[str, Any], requests: int
+) -> None:
+    assert await findings(habits, tmp_path, model) == found
+    assert len(habits.asked) == requests
 
 
 @pytest.mark.parametrize(
@@ -263,24 +245,8 @@ async def opened(habits: Habits, found: ServerFacts, count: int) -> tuple[list[s
             return done, model.transport
 
 
-async def test_calls_in_the_text_are_rescued_and_then_expected_there() -> None:
-    habits = Habits(text(CALL))
-    assert await opened(habits, ServerFacts(native="calls"), 5) == (["ls"] * 5, "text")
-    assert ["tools" in body for body in habits.asked] == [True, True, True, False, False]
-
-
-async def test_a_server_that_refuses_tools_is_asked_again_without() -> None:
-    habits = Habits(
-        text(CALL), refuse=lambda body: "tools param requires --jinja flag" if "tools" in body else None
-    )
-    assert await opened(habits, ServerFacts(), 2) == (["ls", "ls"], "text")
-    assert len(habits.asked) == 3
-
-
 async def test_another_way_to_call_tools_is_told_once() -> None:
-    refusing = Habits(
-        text(CALL), refuse=lambda body: "tools param requires --jinja flag" if "tools" in body else None
-    )
+    refusing = Habits(text(CALL), refuse=without_tools)
     rescued = Habits(text(CALL))
     for habits, found, first in ((refusing, ServerFacts(), 0), (rescued, ServerFacts(native="calls"), 2)):
         async with habits.running() as server:
@@ -311,13 +277,6 @@ async def test_a_schema_that_is_refused_is_given_up_at_once() -> None:
     assert remarks[1] == ""
 
 
-async def test_a_schema_that_holds_is_kept() -> None:
-    assert await opened(Habits(obedient), ServerFacts(native="none", constrains=True), 3) == (
-        ["ls"] * 3,
-        "schema",
-    )
-
-
 async def native(said: Body, *, rescue: bool = True, model: str = "m") -> Message:
     async with Habits(lambda body: said).running() as server:
         transport: Any = "auto" if rescue else "native"
@@ -345,20 +304,3 @@ async def test_native_calls_of_a_model_that_manages_one() -> None:
     said = {"tool_calls": [one, two]}
     assert len((await native(said)).calls) == 2
     assert len((await native(said, model="gpt-oss:20b")).calls) == 1
-
-
-@settings(max_examples=40)
-@given(st.binary(max_size=120))
-async def test_any_bytes_over_the_wire_give_calls_or_a_correction(data: bytes) -> None:
-    said = data.decode("utf-8", "surrogateescape")
-    for found in (ServerFacts(), ServerFacts(native="text"), ServerFacts(native="none", constrains=True)):
-        async with Habits(text(said)).running() as server:
-            wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-            async with open_model(wanted, ServerInquiry(wanted, findings=found)) as model:
-                try:
-                    reply = await model.reply(Request([ASK], TOOLS))
-                except ReplyInvalid:
-                    continue
-                for call in reply.message.calls:
-                    assert call.name in {tool.name for tool in TOOLS}
-                    assert isinstance(json.loads(call.arguments), dict)

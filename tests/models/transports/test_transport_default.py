@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_model_server import ASK, TOOLS, Body, Habits, calling, text
+from local_model_server import ASK, TOOLS, Body, Habits, calling, obedient, text
 
 from headgate.core import Message, Model, ModelSettings, Request, ToolTransport, Usage
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
@@ -40,16 +40,6 @@ def taking_turns(*said: Body, probed: Callable[[Body], Body] = HELLO) -> Callabl
         return left.pop(0) if len(left) > 1 else left[0]
 
     return say
-
-
-def obedient(body: Body) -> Body:
-    """Talks, unless a schema holds it to something."""
-    if "response_format" not in body:
-        return {"content": "Certainly! Here is what I would do."}
-    shape = body["response_format"]["json_schema"]["schema"]
-    if "properties" in shape:
-        return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
-    return {"content": '{"thought": "I look.", "name": "ls", "arguments": {}}'}
 
 
 async def converse(model: Model, count: int) -> list[str]:
@@ -189,18 +179,6 @@ async def test_a_model_that_stays_silent_is_asked_once_a_task(tmp_path: Path) ->
             assert kinds(habits.asked) == asked
 
 
-async def test_a_silent_model_that_can_call_stays_as_it_is(tmp_path: Path) -> None:
-    habits = Habits(taking_turns({"content": "Hm."}, probed=lambda body: calling(TOOL.name, ok=True)))
-    done, transport, _, asked = await run(habits, tmp_path, 6)
-    assert (done, transport) == (["Hm."] * 6, "native")
-    assert asked == ["native"] * 2 + ["probe"] + ["native"] * 4
-
-
-async def test_one_reply_in_words_asks_nothing(tmp_path: Path) -> None:
-    _, _, server, _ = await run(Habits(text("Hm.")), tmp_path, 1)
-    assert len(server.seen) == 1
-
-
 async def test_broken_calls_are_no_silence(tmp_path: Path) -> None:
     habits = Habits(taking_turns({"content": "Hm."}, {"content": CALL[:-20]}, {"content": "Hm."}))
     async with habits.running() as server:
@@ -233,14 +211,6 @@ async def test_a_request_without_tools_says_nothing_about_them(tmp_path: Path) -
             for _ in range(4):
                 await model.reply(Request([ASK]))
     assert len(server.seen) == 4
-
-
-async def test_where_tools_are_refused_and_words_come_a_schema_is_tried(tmp_path: Path) -> None:
-    habits = Habits(obedient, refuse=lambda body: "m does not support tools" if "tools" in body else None)
-    done, transport, _, asked = await run(habits, tmp_path, 3)
-    assert (done[1:], transport) == (["ls", "ls"], "schema")
-    # That tools are refused is known: only the schema is asked about.
-    assert asked == ["native", "text", "text", "probe", "schema", "schema"]
 
 
 async def test_a_probe_that_fails_is_not_repeated(tmp_path: Path) -> None:
@@ -293,6 +263,14 @@ async def test_a_request_that_does_not_fit_is_reason_to_ask_for_the_window(
             assert find_window(model, fitted) == window
     paths = [seen.path for seen in server.seen if not seen.path.endswith("/completions")]
     assert paths == ([] if "context_window" in given else ["/v1/models", "/props"])
+
+
+async def test_where_tools_are_refused_and_words_come_a_schema_is_tried(tmp_path: Path) -> None:
+    habits = Habits(obedient, refuse=lambda body: "m does not support tools" if "tools" in body else None)
+    done, transport, _, asked = await run(habits, tmp_path, 3)
+    assert (done[1:], transport) == (["ls", "ls"], "schema")
+    # That tools are refused is known: only the schema is asked about.
+    assert asked == ["native", "text", "text", "probe", "schema", "schema"]
 
 
 async def test_a_family_that_knows_no_calls_begins_with_what_it_can(tmp_path: Path) -> None:
