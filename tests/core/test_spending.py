@@ -8,7 +8,6 @@ from headgate.core import (
     Event,
     Message,
     ModelSettings,
-    PhaseProbed,
     Price,
     Reply,
     ReplyFailed,
@@ -26,6 +25,7 @@ from headgate.core import (
     usage_table,
 )
 from headgate.errors import ReplyInvalid
+from headgate.features.phases import PhaseProbed
 
 FREE = ModelSettings(model="openai/local")
 DEAR = ModelSettings(model="openai/dear", price=Price(input=3, cached=0.3, output=15))

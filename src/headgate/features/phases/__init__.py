@@ -3,4 +3,4 @@
 What runs tasks finds the rest in `feature`.
 """
 
-from headgate.features.phases.events import PhaseChanged
+from headgate.features.phases.events import PhaseChanged, PhaseProbed
