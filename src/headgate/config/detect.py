@@ -11,18 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate.config.own_commands import Has, find_own_steps
-from headgate.config.project_table import find_by_table, is_marked
+from headgate.config.project_table import MAKE, find_by_table, is_marked
 from headgate.config.projects import (
     FoundProject,
     ProjectKind,
-    find_cmake,
-    find_go,
-    find_gradle,
-    find_make,
-    find_maven,
+    find_go_workspace,
     find_node,
     find_python,
-    find_rust,
     is_source_folder,
     list_folder,
     project_interpreter,
@@ -31,10 +26,8 @@ from headgate.core import VerifyStep
 
 __all__ = ["Detection", "ProjectKind", "detect_project"]
 
-_MARKS = (
-    *("pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml", "CMakeLists.txt"),
-    *("build.gradle", "build.gradle.kts"),
-)
+_MARKS = ("pyproject.toml", "setup.py", "package.json")
+"""Besides those in the table."""
 _SIDE_FOLDERS = "test tests testdata fixtures examples example samples docs vendor third_party"
 _NOT_PROJECTS = frozenset(_SIDE_FOLDERS.split())
 _MAX_DEPTH = 3
@@ -103,9 +96,12 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
 
 def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[FoundProject]:
     """Every kind of project in one folder."""
-    finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
-    looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
-    looked += find_by_table(folder)
+    looked = [
+        find_python(folder, root, python, list(below)),
+        find_node(folder, root),
+        find_go_workspace(folder, root),
+        *find_by_table(folder),
+    ]
     # In a folder that something else marks as a project, a few scripts are no project of their own.
     found = [
         item
@@ -113,7 +109,7 @@ def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path])
         if item
         and (folder == root or item.kind.evidence == "setup.py" or not item.kind.evidence.endswith(".py"))
     ]
-    if make := find_make(folder, root):
+    for make in find_by_table(folder, [MAKE]):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
         found.append(FoundProject(make.kind) if any(item.steps for item in found) else make)
     return found

@@ -1,7 +1,7 @@
 """Kinds of projects whose steps follow from which files are there: a table. Nothing is run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,11 +13,14 @@ _MOST_READ = 50
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A step, if the folder has files for each of these patterns, and one for the last has this in it."""
+    """A step, if the folder has files for each of these patterns, and one for the last has this in it.
+
+    Without a pattern, the file that shows the kind is meant.
+    """
 
     name: str
     command: str
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
     says: str = ""
 
 
@@ -28,7 +31,14 @@ class TableKind:
     name: str
     marks: tuple[str, ...]
     ways: tuple[Way, ...]
-    covers_below: bool = False
+    covers: str | None = None
+    """What its file says if its steps also run projects of this kind below it; an empty text: always."""
+    no_tests: str = "no tests were found."
+    """What people are told where there is no step for tests."""
+
+
+def _make_target(name: str) -> str:
+    return rf"(?m)^(?:[\w.-]+[ \t]+)*{name}(?:[ \t]+[\w.-]+)*[ \t]*::?(?!=)"
 
 
 _RAKE_TEST = r"\bTestTask\b|\btask\b[ (]*[:'\"]?test\b"
@@ -36,7 +46,44 @@ _ALL_RUBY = """ruby -Ilib -Itest -e 'Dir["./test/**/{test_*,*_test}.rb"].each { 
 _DOTNET = ("*.csproj", "*.fsproj", "*.vbproj")
 _DOTNET_TESTS = r"Microsoft\.NET\.Test\.Sdk|(?i:xunit|nunit|mstest)"
 
+_CARGO_WORKSPACE = r"(?m)^\s*\[workspace[].]"
+
 KINDS = (
+    TableKind("Go", ("go.mod",), (Way("vet", "go vet ./..."), Way("tests", "go test ./..."))),
+    TableKind(
+        "Rust",
+        ("Cargo.toml",),
+        (Way("tests", "cargo test --workspace", (), _CARGO_WORKSPACE), Way("tests", "cargo test")),
+        covers=_CARGO_WORKSPACE,
+    ),
+    TableKind(
+        "Java (Maven)",
+        ("pom.xml",),
+        (Way("tests", "./mvnw -q -B test", ("mvnw",)), Way("tests", "mvn -q -B test")),
+        covers="<modules>",
+    ),
+    TableKind(
+        "Java (Gradle)",
+        ("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle"),
+        (Way("tests", "./gradlew -q test", ("gradlew",)), Way("tests", "gradle -q test")),
+        covers="",
+    ),
+    TableKind(
+        "CMake",
+        ("CMakeLists.txt",),
+        (
+            Way("configure", "cmake -S . -B build"),
+            Way("build", "cmake --build build"),
+            Way(
+                "tests",
+                "ctest --test-dir build --output-on-failure",
+                (),
+                r"(?i)\b(?:enable_testing|add_test|include\s*\(\s*CTest)\b",
+            ),
+        ),
+        covers="",
+        no_tests="CMakeLists.txt declares no tests, so there is only a build.",
+    ),
     TableKind(
         "Ruby",
         ("Gemfile", "*.gemspec", "Rakefile"),
@@ -62,7 +109,7 @@ KINDS = (
                 for mark in _DOTNET
             ),
         ),
-        covers_below=True,
+        covers="",
     ),
     TableKind(
         "PHP",
@@ -78,18 +125,27 @@ KINDS = (
 )
 
 
-def find_by_table(folder: Path) -> Iterator[FoundProject]:
+MAKE = TableKind(
+    "Make",
+    ("GNUmakefile", "makefile", "Makefile"),
+    tuple(Way("tests", f"make {target}", (), _make_target(target)) for target in ("test", "check")),
+    no_tests="there is no target named test or check.",
+)
+
+
+def find_by_table(folder: Path, kinds: Iterable[TableKind] = KINDS) -> Iterator[FoundProject]:
     """The projects in one folder whose kinds are in the table."""
-    for kind in KINDS:
-        mark = next((path.name for mark in kind.marks for path in _files(folder, mark)), None)
-        if mark is None:
+    for kind in kinds:
+        evidence = next((path for mark in kind.marks for path in _files(folder, mark)), None)
+        if evidence is None:
             continue
         steps: dict[str, str] = {}
         for way in kind.ways:
-            if way.name not in steps and _is_there(folder, way):
+            if way.name not in steps and _is_there(folder, way, evidence):
                 steps[way.name] = way.command
-        hints = () if "tests" in steps else (f"{kind.name}: no tests were found.",)
-        yield FoundProject(ProjectKind(kind.name, mark), tuple(steps.items()), hints, kind.covers_below)
+        hints = () if "tests" in steps else (f"{kind.name}: {kind.no_tests}",)
+        covers = kind.covers is not None and re.search(kind.covers, read_text(evidence)) is not None
+        yield FoundProject(ProjectKind(kind.name, evidence.name), tuple(steps.items()), hints, covers)
 
 
 def is_marked(folder: Path) -> bool:
@@ -98,8 +154,8 @@ def is_marked(folder: Path) -> bool:
     return any(fnmatchcase(name, mark) for kind in KINDS for mark in kind.marks for name in names)
 
 
-def _is_there(folder: Path, way: Way) -> bool:
-    found = [_files(folder, pattern) for pattern in way.files]
+def _is_there(folder: Path, way: Way, evidence: Path) -> bool:
+    found = [_files(folder, pattern) for pattern in way.files] or [iter([evidence])]
     if not all(any(True for _ in files) for files in found[:-1]):
         return False
     return any(

@@ -30,8 +30,6 @@ _SCRIPT_WORDS = """
 _NODE_OWN_TOOLS = frozenset(_SCRIPT_WORDS.split())
 _NODE_PACKAGES = {"tsc": "typescript", "ng": "@angular/cli", "run-s": "npm-run-all", "run-p": "npm-run-all"}
 _NODE_WORKSPACES = ("pnpm-workspace.yaml", "lerna.json", "nx.json", "turbo.json")
-_GRADLE_FILES = ("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle")
-_MAKE_TARGETS = ("test", "check")
 
 
 @dataclass(frozen=True)
@@ -102,84 +100,16 @@ def _missing_tool(line: str, listed: set[str], folder: Path, root: Path) -> str 
     return None
 
 
-def find_go(folder: Path, root: Path) -> FoundProject | None:
-    """A module, or a workspace of modules."""
-    if (folder / "go.mod").is_file():
-        return FoundProject(
-            ProjectKind("Go", "go.mod"), (("vet", "go vet ./..."), ("tests", "go test ./..."))
-        )
-    if not (folder / "go.work").is_file():
+def find_go_workspace(folder: Path, root: Path) -> FoundProject | None:
+    """A workspace of modules: without a module of its own, its root has to name them."""
+    if not (folder / "go.work").is_file() or (folder / "go.mod").is_file():
         return None
-    # Without a module of its own, a workspace's root has to name the modules.
     modules = re.findall(r"^\s*(?:use\s+)?(\./[\w./-]+)\s*$", read_text(folder / "go.work"), re.MULTILINE)
     patterns = " ".join(f"{module.rstrip('/')}/..." for module in modules)
     if not patterns:
         return FoundProject(ProjectKind("Go", "go.work"), hints=("Go: go.work names no modules.",))
     steps = (("vet", f"go vet {patterns}"), ("tests", f"go test {patterns}"))
     return FoundProject(ProjectKind("Go", "go.work"), steps, covers_below=True)
-
-
-def find_rust(folder: Path, root: Path) -> FoundProject | None:
-    """A crate or a workspace of crates."""
-    if not (folder / "Cargo.toml").is_file():
-        return None
-    workspace = "workspace" in read_toml(folder / "Cargo.toml")
-    flag = " --workspace" if workspace else ""
-    return FoundProject(
-        ProjectKind("Rust", "Cargo.toml"), (("tests", f"cargo test{flag}"),), covers_below=workspace
-    )
-
-
-def find_maven(folder: Path, root: Path) -> FoundProject | None:
-    """A Maven project."""
-    if not (folder / "pom.xml").is_file():
-        return None
-    command = "./mvnw" if (folder / "mvnw").is_file() else "mvn"
-    covers = "<modules>" in read_text(folder / "pom.xml")
-    return FoundProject(
-        ProjectKind("Java (Maven)", "pom.xml"), (("tests", f"{command} -q -B test"),), covers_below=covers
-    )
-
-
-def find_gradle(folder: Path, root: Path) -> FoundProject | None:
-    """A Gradle build."""
-    evidence = next((name for name in _GRADLE_FILES if (folder / name).is_file()), None)
-    if evidence is None:
-        return None
-    command = "./gradlew" if (folder / "gradlew").is_file() else "gradle"
-    return FoundProject(
-        ProjectKind("Java (Gradle)", evidence), (("tests", f"{command} -q test"),), covers_below=True
-    )
-
-
-def find_cmake(folder: Path, root: Path) -> FoundProject | None:
-    """A CMake project; its subdirectories belong to it."""
-    if not (folder / "CMakeLists.txt").is_file():
-        return None
-    steps = [("configure", "cmake -S . -B build"), ("build", "cmake --build build")]
-    hints: tuple[str, ...] = ()
-    text = read_text(folder / "CMakeLists.txt")
-    if re.search(r"\b(?:enable_testing|add_test|include\s*\(\s*CTest)\b", text, re.I):
-        steps.append(("tests", "ctest --test-dir build --output-on-failure"))
-    else:
-        hints = ("CMake: CMakeLists.txt declares no tests, so there is only a build.",)
-    return FoundProject(ProjectKind("CMake", "CMakeLists.txt"), tuple(steps), hints, covers_below=True)
-
-
-def find_make(folder: Path, root: Path) -> FoundProject | None:
-    """A Makefile with a target that tests."""
-    for name in ("GNUmakefile", "makefile", "Makefile"):
-        if (folder / name).is_file():
-            text = read_text(folder / name)
-            for target in _MAKE_TARGETS:
-                if re.search(
-                    rf"^(?:[\w.-]+[ \t]+)*{target}(?:[ \t]+[\w.-]+)*[ \t]*::?(?!=)", text, re.MULTILINE
-                ):
-                    return FoundProject(ProjectKind("Make", name), (("tests", f"make {target}"),))
-            return FoundProject(
-                ProjectKind("Make", name), hints=("Make: there is no target named test or check.",)
-            )
-    return None
 
 
 def read_text(path: Path) -> str:
