@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from headgate.config import Config, draw_text, flow_from_config, load_flow
 from headgate.core import ToolScope, ViewPolicy
-from headgate.errors import ConfigError
+from headgate.engine import FLOW_NAMES
 
 FLOW = """\
 begin: verify
@@ -33,19 +31,18 @@ def test_knobs_for_conversations_leave_it_alone(tmp_path: Path) -> None:
     assert (stage.required, stage.budget.turns, stage.budget.loop_patience) == (False, 2, 7)
 
 
-@pytest.mark.parametrize(("key", "value"), [("tools", "{allow: [read]}"), ("checks", "[files_read]")])
-def test_an_error_names_the_key_and_its_line(tmp_path: Path, key: str, value: str) -> None:
-    written = FLOW.splitlines()
-    (tmp_path / "alone.yaml").write_text("\n".join([*written[:5], f"    {key}: {value}", *written[5:]]))
-    with pytest.raises(ConfigError) as raised:
-        load_flow("alone.yaml", tmp_path)
-    said = f"alone.yaml, line 6: {key} has no effect in a stage with candidates: leave it out."
-    assert str(raised.value) == said
-
-
 def test_its_drawing_has_no_way_back(tmp_path: Path) -> None:
     (tmp_path / "alone.yaml").write_text(FLOW)
     flow = load_flow("alone.yaml", tmp_path)
     assert draw_text(flow).endswith(
         "After the last stage\n   checks  verify\n   stuck   as soon as they fail\n"
     )
+
+
+def test_what_it_heeds_beside_a_conversation(tmp_path: Path) -> None:
+    heeded = "label: X, prompt: '?', system: '!', model: m, required: false, priority: high, when: suspects"
+    (tmp_path / "both.yaml").write_text(
+        "begin: verify\nstages:\n- {id: work}\n"
+        f"- {{id: a, needs: [work], candidates: {{ask: line}}, budget: {{turns: 2}}, {heeded}}}\n"
+    )
+    assert load_flow("both.yaml", tmp_path, FLOW_NAMES).stages[1].label == "X"

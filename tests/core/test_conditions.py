@@ -129,37 +129,6 @@ def test_the_stages_that_a_condition_names() -> None:
     assert find_name(("b", "x"), known) == "b"
 
 
-@pytest.mark.parametrize(
-    ("stages", "place", "message"),
-    [
-        (
-            [{"id": "look"}, {"id": "b", "when": "results.lok.x == 1"}],
-            ("stages", 1, "when"),
-            'unknown stage "lok": did you mean "look"?',
-        ),
-        (
-            [{"id": "b", "when": "results.b.x == 1"}, {"id": "c"}],
-            ("stages", 0, "when"),
-            'unknown stage "b"',
-        ),
-        (
-            [{"id": "a", "when": "results.b.x"}, {"id": "b", "when": "results.a.x"}],
-            ("stages", 0, "when"),
-            "`when` has a cycle: a -> b -> a",
-        ),
-        (
-            [{"id": "a", "when": "results.c.x"}, {"id": "b", "needs": ["a"], "stages": [{"id": "c"}]}],
-            ("stages", 0, "when"),
-            "`when` has a cycle: a -> b -> a",
-        ),
-    ],
-)
-def test_names_are_checked_with_the_flow(stages: list[Any], place: tuple[Any, ...], message: str) -> None:
-    problem = next(flow_problems(Flow.model_validate({"name": "test", "stages": stages})))
-    assert problem.where == place
-    assert problem.message.startswith(message)
-
-
 def test_a_condition_may_name_a_stage_anywhere_in_the_flow() -> None:
     inner = {"id": "inner", "when": "results.first.x > 1"}
     stages = [{"id": "first"}, {"id": "group", "stages": [inner]}, {"id": "last", "when": "results.inner.y"}]

@@ -12,12 +12,10 @@ from headgate.core import (
     ToolSpec,
     expand_flow,
     fix_stage,
-    flow_problems,
     stages_before,
 )
-from headgate.core.flow_check import Problem, find_cycle
+from headgate.core.flow_check import find_cycle
 from headgate.core.names import checks_from_list
-from headgate.core.needs import next_stage
 
 
 def spec(name: str, category: Category) -> ToolSpec:
@@ -54,74 +52,26 @@ def test_checks_can_be_a_list() -> None:
     assert stage.checks == {"files_read": True, "plan_written": True}
 
 
+ANSWER: dict[str, object] = {"id": "answer", "candidates": {"ask": "line"}}
+LOOK: dict[str, object] = {"id": "look", "tools": {"allow": ["read"]}}
+
+
 @pytest.mark.parametrize(
-    ("flow", "problem"),
+    ("stages", "fix"),
     [
-        (
-            flow_of(Stage(id="a"), Stage(id="a")),
-            Problem(("stages", 1, "id"), 'there are two stages with the id "a"'),
-        ),
-        (
-            flow_of(Stage(id="explore"), Stage(id="b", needs=("explor",))),
-            Problem(("stages", 1, "needs", 0), 'unknown stage "explor": did you mean "explore"?'),
-        ),
-        (
-            flow_of(Stage(id="a", needs=("b",)), Stage(id="b", needs=("a",))),
-            Problem(("stages", 0, "needs"), "`needs` has a cycle: a -> b -> a"),
-        ),
-        (
-            flow_of(Stage(id="a", needs=("a",))),
-            Problem(("stages", 0, "needs"), "`needs` has a cycle: a -> a"),
-        ),
-        (
-            flow_of(Stage(id="work"), fix="wrok"),
-            Problem(("fix",), 'unknown stage "wrok": did you mean "work"?'),
-        ),
-        (
-            flow_of(Stage(id="a", tools=ToolScope(allow=("read_fil",)))),
-            Problem(
-                ("stages", 0, "tools", "allow", 0),
-                'unknown tool or category "read_fil": did you mean "read_file"?',
-            ),
-        ),
-        (
-            flow_of(Stage(id="a", checks={"verify": True})),
-            Problem(("stages", 0, "checks"), "verify belongs in the flow's own checks, not in a stage's"),
-        ),
+        ([{"id": "edit"}, LOOK], "edit"),
+        ([LOOK], "look"),
+        ([{**LOOK, "id": "first"}, {"id": "look", "tools": {"allow": []}}], "look"),
+        ([{"id": "work"}, ANSWER], "work"),
+        ([{"id": "edit"}, LOOK, ANSWER], "edit"),
+        ([ANSWER, {**ANSWER, "id": "again"}], None),
     ],
 )
-def test_problems(flow: Flow, problem: Problem) -> None:
-    assert list(flow_problems(flow, (READ, WRITE, DONE))) == [problem]
-
-
-def test_a_sound_flow_has_no_problems() -> None:
-    assert list(flow_problems(flow_of(Stage(id="a"), Stage(id="b", needs=("a",))), (READ,))) == []
-
-
-def test_order_follows_needs_then_priority_then_the_file() -> None:
-    flow = flow_of(
-        Stage(id="late", needs=("first",)),
-        Stage(id="low", priority="low"),
-        Stage(id="first"),
-        Stage(id="urgent", priority="critical"),
-    )
-    order = []
-    while stage := next_stage(flow.stages, dict.fromkeys(order, "completed")):
-        order.append(stage.id)
-    assert order == ["urgent", "first", "late", "low"]
-
-
-def test_a_stage_whose_needs_failed_is_never_ready() -> None:
-    flow = flow_of(Stage(id="a"), Stage(id="b", needs=("a",)))
-    assert next_stage(flow.stages, {"a": "failed"}) is None
-    assert next_stage(flow.stages, {"a": "exhausted"}) == flow.stages[1]
-
-
-def test_the_stage_that_mends_is_the_last_that_may_write() -> None:
-    read_only = ToolScope(allow=("read",))
-    flow = flow_of(Stage(id="edit"), Stage(id="check", tools=read_only))
-    assert fix_stage(flow, (READ, WRITE)).id == "edit"
-    assert fix_stage(flow_of(Stage(id="look", tools=read_only)), (READ, WRITE)).id == "look"
+def test_the_last_stage_that_may_write_and_asks_for_no_answers_mends(
+    stages: list[dict[str, object]], fix: str | None
+) -> None:
+    found = fix_stage(Flow.model_validate({"name": "test", "stages": stages}), (READ, WRITE))
+    assert (found.id if found else None) == fix
 
 
 names = st.sampled_from("abcdefgh")

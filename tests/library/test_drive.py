@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from headgate.errors import ConfigError
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow_sync, tool
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
@@ -265,19 +264,3 @@ def test_ended_tasks_are_compacted_and_every_call_keeps_its_answer() -> None:
     last = [message.content for message in model.requests[-1].messages]
     assert any("Task A completed: success" in text for text in last)
     assert not any("x" * 500 in text for text in last)
-
-
-@pytest.mark.parametrize(
-    ("stages", "said"),
-    [
-        ([Stage(id="list", kind="drive")], "a group needs at least one stage"),
-        ([Stage(id="a", kind="driven")], "driven stages belong in a stage of the kind drive"),
-        (
-            [Stage(id="list", kind="drive", stages=[Stage(id="a")], max_parallel=2)],
-            "max_parallel has no effect in a stage of the kind drive",
-        ),
-    ],
-)
-def test_mistakes_are_told(stages: list[Stage], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Flow(name="f", stages=stages)

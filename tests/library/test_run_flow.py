@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from headgate.errors import ConfigError
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, start_flow, tool
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
@@ -169,37 +168,6 @@ def test_variables_instructions_and_tool_modes() -> None:
     assert result["1"].metadata == {"owner": "me"}
 
 
-@pytest.mark.parametrize(
-    ("stages", "said"),
-    [
-        ([Stage(id="a", needs=["b"]), Stage(id="b", needs=["a"])], "`needs` has a cycle: a -> b -> a"),
-        ([Stage(id="a", needs=["x"])], "x"),
-        ([Stage(id="a"), Stage(id="a")], 'there are two stages with the id "a"'),
-        ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
-        ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is not a JSON Schema"),
-        ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
-        (
-            [Stage(id="a", output_schema="papers:Sources")],
-            "output_schema is neither a type nor a JSON Schema",
-        ),
-        ([Stage(id="a", accept="papers:enough")], "accept must be a function"),  # type: ignore[arg-type]
-        ([Stage(id="a", when="code:papers:wanted")], "papers:wanted is a name: give the function"),
-        ([Stage(id="a", options={"output_type": "papers:Sources"})], "papers:Sources is a name"),
-        ([Stage(id="a", metadata={"call": print})], "variables and metadata must be plain data"),
-        ([Stage(id="g", stages=[Stage(id="a")]), Stage(id="a")], 'two stages have the id "a"'),
-        ([Stage(id="a b")], 'stage "a b": "id" must match'),
-        (
-            [Stage(id="a", kind="nothing")],
-            'unknown kind "nothing": known are answer, drive, mutate, planner, review, scout, suspects,',
-        ),
-    ],
-)
-def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        Flow(name="f", stages=stages)
-    assert said in str(error.value)
-
-
 async def test_who_follows_the_events_hears_of_the_end() -> None:
     run = start_flow(Flow(name="f", stages=[Stage(id="a")]), model=script(done("a")))
     kinds = [event.kind async for event in run.events()]
@@ -272,31 +240,6 @@ async def test_callbacks_are_told_in_order_and_may_fail() -> None:
         ("complete", "b", "completed"),
         (2, 2, "b"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("named", "stage", "said"),
-    [
-        ({}, {"when": "a.failed"}, 'can never run: the flow fails if "a" fails: make that `required: false`'),
-        (
-            {"required": False},
-            {"when": "a.failed", "needs": ["a"]},
-            'it needs "a" and runs only if that failed',
-        ),
-        ({}, {"when": "a.skipped", "needs": ["a"], "on_skip": "skip"}, 'it is skipped with "a"'),
-        ({"required": False}, {"when": "a.failed"}, ""),
-    ],
-)
-def test_a_stage_that_can_never_run_is_a_mistake(
-    named: dict[str, Any], stage: dict[str, Any], said: str
-) -> None:
-    stages = [Stage(id="a", **named), Stage(id="b", **stage)]
-    if not said:
-        assert Flow(name="f", stages=stages).name == "f"
-        return
-    with pytest.raises(ConfigError) as error:
-        Flow(name="f", stages=stages)
-    assert said in str(error.value)
 
 
 async def test_stages_at_once_may_have_calls_of_one_name() -> None:
