@@ -5,7 +5,9 @@ import json
 import os
 import sqlite3
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,97 +74,68 @@ def test_going_back_to_older_content_costs_nothing(repo: Path, index: Path) -> N
         assert make(repo, index).files_parsed == parsed
 
 
-def test_many_changes_do_not_make_the_index_grow_without_end(repo: Path, index: Path) -> None:
-    for number in range(40):
-        (repo / "part1.py").write_text(f"def unicorn_{number}(): pass\n")
-        found = make(repo, index, f"unicorn_{number}")
-        assert (found.files[0].path, found.files_parsed) == ("part1.py", 1 if number else COUNT)
+def test_an_index_of_old_files_is_made_again(repo: Path, index: Path, tmp_path: Path) -> None:
+    make(repo, index)
+    for number in range(600):
+        (repo / f"old{number}.py").write_text(f"def old_{number}(): pass\n")
+    assert make(repo, index).files_parsed == 600
+    for number in range(600):
+        (repo / f"old{number}.py").unlink()
+    found = make(repo, index)
+    assert (found.files_parsed, found.files[0].path) == (COUNT, "part7.py")
     with sqlite3.connect(index) as db:
-        assert db.execute("SELECT count(*) FROM segments").fetchone()[0] <= 17
+        assert db.execute("SELECT count(*) FROM files").fetchone() == (COUNT,)
 
 
-def damage(index: Path, how: str) -> None:
-    if how == "no database":
-        index.write_bytes(b"something else entirely" * 100)
-    elif how == "cut off":
-        index.write_bytes(index.read_bytes()[:3000])
-    elif how == "other version":
-        with sqlite3.connect(index) as db:
-            db.execute("PRAGMA user_version=99")
-    elif how == "other tables":
-        with sqlite3.connect(index) as db:
-            db.execute("DROP TABLE places")
-    elif how == "bad outline":
-        with sqlite3.connect(index) as db:
-            db.execute("UPDATE files SET outline = x'00'")
-    elif how == "bad list":
-        with sqlite3.connect(index) as db:
-            db.execute("UPDATE places SET files = x'0102'")
-    else:
-        data = bytearray(index.read_bytes())
-        data[4096:] = b"\xff" * (len(data) - 4096)
-        index.write_bytes(data)
+def execute(index: Path, statements: str) -> None:
+    with closing(sqlite3.connect(index)) as db:
+        db.executescript(statements)
 
 
-@pytest.mark.parametrize(
-    "how", ["no database", "cut off", "other version", "other tables", "bad outline", "bad list", "bad pages"]
-)
-def test_a_damaged_or_old_index_is_made_again(repo: Path, index: Path, how: str) -> None:
-    whole = make(repo, index)
-    damage(index, how)
-    again = make(repo, index)
-    assert (again.files, again.files_parsed) == (whole.files, COUNT)
-    assert make(repo, index).files_parsed == 0
-
-
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ["DROP TABLE dropped", "CREATE VIEW dropped AS SELECT 0 AS files"],
-        ["CREATE TRIGGER t AFTER INSERT ON files BEGIN DELETE FROM files; END"],
-        ["UPDATE files SET path = 'part7.py'  || id"],
-        ["UPDATE files SET size = -size"],
-        ["UPDATE files SET size = 'many'"],
-        ["UPDATE files SET outline = 'text'"],
-        ["UPDATE places SET files = 'texttext'"],
-        ["UPDATE sqlite_sequence SET seq = 1 << 60", "DELETE FROM files"],
-    ],
-)
-def test_an_index_that_somebody_else_wrote_is_made_again(
-    repo: Path, index: Path, statements: list[str]
-) -> None:
-    whole = make(repo, index)
-    with sqlite3.connect(index) as db:
-        for statement in statements:
-            db.execute(statement)
-    again = make(repo, index)
-    assert (again.files, again.files_parsed) == (whole.files, COUNT)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"lines": "many"},
-        {"purpose": None},
-        {"words": []},
-        {"references": {"make_part_7": -4}},
-        {"references": {"make_part_7": "x"}},
-        {"imports": [3]},
-        {"definitions": [{"kind": "function", "name": "f", "signature": 1, "first": 1, "last": 2}]},
-        {"definitions": [{"kind": "function", "name": "f", "signature": "f", "first": "1", "last": 2}]},
-        {"purpose": "x" * 30_000_000},
-    ],
-)
-def test_outlines_that_somebody_else_wrote_are_made_again(
-    repo: Path, index: Path, change: dict[str, object]
-) -> None:
-    whole = make(repo, index)
-    with sqlite3.connect(index) as db:
+def replace_outline(index: Path, **change: object) -> None:
+    with closing(sqlite3.connect(index)) as db, db:
         (kept,) = db.execute("SELECT outline FROM files WHERE path = ?", (b"part7.py",)).fetchone()
         planted = zlib.compress(json.dumps({**json.loads(zlib.decompress(kept)), **change}).encode())
         db.execute("UPDATE files SET outline = ? WHERE path = ?", (planted, b"part7.py"))
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no database": lambda index: index.write_bytes(b"something else entirely" * 100),
+    "cut off": lambda index: index.write_bytes(index.read_bytes()[:3000]),
+    "bad pages": lambda index: index.write_bytes(index.read_bytes()[:4096].ljust(40_000, b"\xff")),
+    "bad lists": lambda index: execute(index, "UPDATE terms_data SET block = x'ffffffffffff'"),
+    "bad outline": lambda index: execute(index, "UPDATE files SET outline = x'00'"),
+    "other version": lambda index: execute(index, "PRAGMA user_version = 99"),
+    "no terms": lambda index: execute(index, "DROP TABLE terms"),
+    "a view": lambda index: execute(index, "DROP TABLE terms; CREATE VIEW terms AS SELECT 0 AS text"),
+    "a trigger": lambda index: execute(
+        index, "CREATE TRIGGER t AFTER INSERT ON files BEGIN DELETE FROM files; END"
+    ),
+    "a path of text": lambda index: execute(index, "UPDATE files SET path = 'part7.py' || id"),
+    "a size below 0": lambda index: execute(index, "UPDATE files SET size = -size"),
+    "a size of text": lambda index: execute(index, "UPDATE files SET size = 'many'"),
+    "an outline of text": lambda index: execute(index, "UPDATE files SET outline = 'text'"),
+    "no purpose": lambda index: replace_outline(index, purpose=None),
+    "lines of text": lambda index: replace_outline(index, lines="many"),
+    "words in a list": lambda index: replace_outline(index, words=[]),
+    "a count below 0": lambda index: replace_outline(index, references={"make_part_7": -4}),
+    "a number for a module": lambda index: replace_outline(index, imports=[3]),
+    "a number for a signature": lambda index: replace_outline(
+        index, definitions=[{"kind": "function", "name": "f", "signature": 1, "first": 1, "last": 2}]
+    ),
+    "far too much": lambda index: replace_outline(index, purpose="x" * 30_000_000),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_an_index_that_is_damaged_or_of_somebody_else_is_made_again(
+    repo: Path, index: Path, damage: Callable[[Path], object]
+) -> None:
+    whole = make(repo, index)
+    damage(index)
     again = make(repo, index)
     assert (again.files, again.files_parsed) == (whole.files, COUNT)
+    assert make(repo, index).files_parsed == 0
 
 
 @pytest.mark.parametrize("what", ["a folder", "a link", "a file in place of its folder"])

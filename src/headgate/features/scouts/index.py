@@ -1,14 +1,14 @@
-"""The outlines of a tree's files in a file of their own, with lists of where each word and each name is.
+"""The outlines of a tree's files in a file of their own, with a full-text index of their words and names.
 
 It is a cache: whatever is wrong with it, it is deleted and made again. A file's outline is kept by its path
 and a hash of its content, so that several processes, and several views of one tree, can share the index.
-Where terms are found is kept in segments: one is written with each batch of files, small ones are merged.
+SQLite's FTS5 tells which files have a term, and how often. Its own ranking is not used: it knows neither how
+much each word of a task counts nor how long a file is without the names that are listed again (`ranking`).
 """
 
 import sqlite3
 import zlib
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,29 +17,26 @@ from typing import NamedTuple, TypeVar
 from headgate.file_stamps import Stamp
 from headgate.outlines import Outline, decode_outline, encode_outline, words_of_name, words_of_text
 
-VERSION = 2
+VERSION = 3
 """Raised with every change of the tables, or of what an outline holds."""
 _TABLES = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB NOT NULL, digest BLOB NOT NULL, stamp TEXT NOT NULL,
     size INTEGER NOT NULL, outline BLOB NOT NULL, UNIQUE (path, digest)
 );
-CREATE TABLE places (
-    term TEXT NOT NULL, segment INTEGER NOT NULL, files BLOB NOT NULL, PRIMARY KEY (term, segment)
-) WITHOUT ROWID;
-CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, files INTEGER NOT NULL);
-CREATE TABLE dropped (files INTEGER NOT NULL);
-INSERT INTO dropped VALUES (0);
+CREATE VIRTUAL TABLE terms USING fts5(text, content = '', columnsize = 0, tokenize = 'ascii');
 """
-_SMALL_SEGMENT = 500
-_MOST_SMALL_SEGMENTS = 16
+_PLACES = "CREATE VIRTUAL TABLE temp.places USING fts5vocab(main, terms, instance)"
+_AS_LETTERS = {code: 0xE000 + code for code in range(128) if not (chr(code).islower() or chr(code).isdigit())}
+"""For a term as FTS5 is given it: what would separate two words, or be written in lower case, is a letter."""
+_FROM_LETTERS = {letter: code for code, letter in _AS_LETTERS.items()}
 _MOST_PARAMETERS = 500
 _BUSY_SECONDS = 30.0
 _MOST_OUTLINE = 20_000_000
 """Bytes. No file that is parsed has an outline of a tenth of that."""
 
 WORD, PATH_WORD, NAME_WORD, DEFINITION, REFERENCE = "wpndr"
-"""What a term in the lists is: the first character of each."""
+"""What a term in the index is: the first character of each."""
 
 
 class IndexDamaged(Exception):
@@ -100,6 +97,7 @@ class OutlineIndex:
                 raise IndexDamaged(f"version {version}")
             elif frozenset(self._db.execute(_OBJECTS)) != _known_objects():
                 raise IndexDamaged("other tables")  # a view could go on for ever, a trigger change any row
+        self._db.execute(_PLACES)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -127,7 +125,6 @@ class OutlineIndex:
 
     def add(self, files: Sequence[NewFile]) -> None:
         """Puts files into the index, except those that another process put there meanwhile."""
-        places: dict[str, array[int]] = {}
         with self._writing():
             for file in files:
                 size = sum(file.outline.words.values())
@@ -137,11 +134,10 @@ class OutlineIndex:
                     "INSERT OR IGNORE INTO files (path, digest, stamp, size, outline) VALUES (?, ?, ?, ?, ?)",
                     row,
                 )
-                if new.rowcount and new.lastrowid is not None:
-                    for term, count in _terms(file).items():
-                        _note(places, term, new.lastrowid, count)
-            self._add_segment(places, len(files))
-        self._merge_small_segments()
+                if new.rowcount:
+                    terms = _terms(file).items()
+                    text = "".join(f"{term.translate(_AS_LETTERS)} " * count for term, count in terms)
+                    self._db.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (new.lastrowid, text))
 
     def restamp(self, stamps: Iterable[tuple[int, Stamp | None]]) -> None:
         """Notes that files look different from outside while their content is as it was."""
@@ -150,33 +146,23 @@ class OutlineIndex:
             with self._writing():
                 self._db.executemany("UPDATE files SET stamp = ? WHERE id = ?", rows)
 
-    def drop(self, ids: Sequence[int]) -> None:
-        """Forgets files. What the lists say of them is skipped from then on."""
-        with self._writing():
-            self._db.executemany("DELETE FROM files WHERE id = ?", [(id,) for id in ids])
-            self._db.execute("UPDATE dropped SET files = files + ?", (len(ids),))
-
-    @property
-    def dropped(self) -> int:
-        """How many files were forgotten, of which the lists may still speak."""
-        return int(self._db.execute("SELECT files FROM dropped").fetchone()[0])
-
     def clear(self) -> None:
         """Forgets everything."""
         with self._writing():
-            for table in ("files", "places", "segments"):
-                self._db.execute(f"DELETE FROM {table}")
-            self._db.execute("UPDATE dropped SET files = 0")
+            self._db.execute("DELETE FROM files")
+            self._db.execute("INSERT INTO terms (terms) VALUES ('delete-all')")
 
     def places(self, terms: Iterable[str]) -> dict[str, dict[int, int]]:
-        """For each term the files that have it, and how often. Forgotten files may be among them."""
+        """For each term the files that have it, and how often."""
         found: dict[str, dict[int, int]] = {}
         for some in _batches(sorted(set(terms))):
             marks = ",".join("?" * len(some))
-            rows = self._db.execute(f"SELECT term, files FROM places WHERE term IN ({marks})", some)
-            for term, packed in rows:
-                pairs = _unpack(packed)
-                found.setdefault(term, {}).update(zip(pairs[::2], pairs[1::2], strict=True))
+            rows = self._db.execute(
+                f"SELECT term, doc, count(*) FROM places WHERE term IN ({marks}) GROUP BY term, doc",
+                [term.translate(_AS_LETTERS) for term in some],
+            )
+            for term, id, count in rows:
+                found.setdefault(term.translate(_FROM_LETTERS), {})[id] = count
         return found
 
     def outlines(self, ids: Iterable[int]) -> dict[int, Outline]:
@@ -190,31 +176,6 @@ class OutlineIndex:
                 except (ValueError, TypeError, zlib.error) as error:
                     raise IndexDamaged(str(error)) from error
         return found
-
-    def _add_segment(self, places: Mapping[str, "array[int]"], files: int) -> None:
-        segment = self._db.execute("INSERT INTO segments (files) VALUES (?)", (files,)).lastrowid
-        rows = ((term, segment, pairs.tobytes()) for term, pairs in sorted(places.items()))
-        self._db.executemany("INSERT INTO places VALUES (?, ?, ?)", rows)
-
-    def _merge_small_segments(self) -> None:
-        with self._writing():
-            small = self._db.execute(
-                "SELECT id, files FROM segments WHERE files < ?", (_SMALL_SEGMENT,)
-            ).fetchall()
-            if len(small) <= _MOST_SMALL_SEGMENTS:
-                return
-            live = {id for (id,) in self._db.execute("SELECT id FROM files")}
-            ids = [segment for segment, _ in small]
-            among = f"FROM places WHERE segment IN ({','.join('?' * len(ids))})"
-            places: dict[str, array[int]] = {}
-            for term, packed in self._db.execute(f"SELECT term, files {among}", ids):
-                pairs = _unpack(packed)
-                for id, count in zip(pairs[::2], pairs[1::2], strict=True):
-                    if id in live:
-                        _note(places, term, id, count)
-            self._db.execute(f"DELETE {among}", ids)
-            self._db.executemany("DELETE FROM segments WHERE id = ?", [(segment,) for segment in ids])
-            self._add_segment(places, sum(files for _, files in small))
 
 
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
@@ -239,13 +200,6 @@ def _known_file(id: int, path: object, digest: object, mark: object, size: objec
     if not isinstance(size, int) or size < 0:
         raise IndexDamaged("an impossible size")
     return KnownFile(id, _path(path), digest, mark, size)
-
-
-def _note(places: dict[str, "array[int]"], term: str, id: int, count: int) -> None:
-    try:
-        places.setdefault(term, array("I")).extend((id, count))
-    except OverflowError as error:
-        raise IndexDamaged("a number is too large") from error
 
 
 def _decompress(kept: bytes) -> bytes:
@@ -294,11 +248,3 @@ def _path(raw: bytes) -> str:
 def mark_of(stamp: Stamp | None) -> str:
     """A stamp as the index keeps it."""
     return "" if stamp is None else " ".join(map(str, stamp))
-
-
-def _unpack(packed: bytes) -> "array[int]":
-    pairs: array[int] = array("I")
-    if not isinstance(packed, bytes) or len(packed) % (2 * pairs.itemsize):
-        raise IndexDamaged("a list is cut off")
-    pairs.frombytes(packed)
-    return pairs

@@ -73,7 +73,7 @@ def refresh(
     now = time.time_ns()
     stamps = _stamps(workspace, hidden, limits)
     known = index.known()
-    if index.dropped > len(known) + 2 * _MOST_GONE:
+    if len(known) > 2 * len(stamps) + _MOST_GONE:  # most of it is of files as they were long ago
         index.clear()
         known = []
     marks = {path: mark_of(stamp) for path, stamp in stamps.items()}
@@ -87,9 +87,6 @@ def refresh(
     if change.read:
         known = index.known()
     files = _current(known, marks, change.read)
-    gone = [file.id for file in known if file.id not in files]
-    if len(gone) > len(files) + _MOST_GONE:
-        index.drop(gone)
     return Tree(files, len(stamps), parsed, len(stamps) - len(files))
 
 
