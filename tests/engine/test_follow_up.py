@@ -156,10 +156,10 @@ class LateStore(Store):
         super().__init__(*given)
         self.late = ["Wait.", "Stop!"]
 
-    def enqueue(self, task: str, drafts: Sequence[Draft], *given: Any, **more: Any) -> Any:
+    def append(self, task: str, drafts: Sequence[Draft], *given: Any, **more: Any) -> Any:
         if self.late and any(isinstance(draft.body, TaskEnded) for draft in drafts):
             assert self.say(task, self.late.pop(0), 0.0)
-        return super().enqueue(task, drafts, *given, **more)
+        return super().append(task, drafts, *given, **more)
 
 
 async def test_a_line_that_comes_while_the_task_ends_is_reported(engine: Engine) -> None:

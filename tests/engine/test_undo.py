@@ -1,5 +1,6 @@
 """`Engine.undo` takes back what a task changed, and nothing that anybody else did."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,17 @@ async def test_what_changes_while_a_check_runs_is_the_check_s_doing(tmp_path: Pa
     assert done.files == ("a.txt", "notes.md")
     assert {name: found for name, found in bench.files().items() if not name.endswith(".log")} == before
     assert bench.text("count.log") == "ran\n"  # no step was run again to find out who did it
+
+
+async def test_what_a_check_made_that_was_cancelled_is_nobody_else_s(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, steps("touch made.txt; sleep 60"))
+    running = asyncio.create_task(bench.run(edit("a.txt", "line 3\n", "LINE 3\n")))
+    while not (bench.repo / "made.txt").exists():
+        await asyncio.sleep(0.02)
+    bench.engine.cancel("t1")
+    assert (await running).state == "CANCELLED"
+    assert not any(isinstance(event.body, EditsNoticed) for event in bench.engine.store.events("t1"))
+    bench.engine.store.close()
 
 
 async def test_a_cache_that_a_check_rewrites_is_no_change_of_the_task(tmp_path: Path) -> None:

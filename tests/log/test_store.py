@@ -118,8 +118,10 @@ from pathlib import Path
 from headgate.core import MessageAdded
 from headgate.log import Draft, Store
 store = Store(Path({str(path)!r}))
-for slug in "abc":
-    asyncio.run(store.append({task.id!r}, [Draft("", 0, 1.0, MessageAdded(role="user", slug=slug))]))
+async def write():
+    for slug in "abc":
+        await store.append({task.id!r}, [Draft("", 0, 1.0, MessageAdded(role="user", slug=slug))])
+asyncio.run(write())
 store.close()
 """
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", writer)
@@ -137,11 +139,7 @@ store.close()
 async def test_a_cancelled_append_is_committed_all_the_same(tmp_path: Path) -> None:
     store = Store(tmp_path / "headgate.db")
     task = queue(store)
-    appending = asyncio.create_task(store.append(task.id, [added("x")]))
-    await asyncio.sleep(0)
-    appending.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await appending
+    store.append(task.id, [added("x")]).cancel()
     await store.append(task.id, [added("y")])
     assert len(store.events(task.id)) == 2
     store.close()

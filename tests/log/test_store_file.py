@@ -24,6 +24,7 @@ LOSSES: dict[str, Callable[[Path], object]] = {
     "the file": Path.unlink,
     "the folder": lambda path: shutil.rmtree(path.parent),
     "replaced": lambda path: (path.unlink(), path.write_text("nonsense")),
+    "replaced by a folder": lambda path: (path.unlink(), (path / "inner").mkdir(parents=True)),
 }
 
 

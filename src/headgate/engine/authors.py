@@ -245,10 +245,15 @@ def own_spans(noticed: Sequence[EditsNoticed], start: str, end: str) -> list[tup
     return [pair for number, pair in enumerate(pairwise(trees)) if number % 2 == 0]
 
 
+def is_running_something(state: State) -> bool:
+    """Whether a check or a command was begun and has not ended."""
+    return state[VerifyRuns].is_running or any(call.category == "run" for call in state[Calls].open.values())
+
+
 def own_tree_now(snapshots: Snapshots, state: State) -> OwnTree:
     """What a running task has changed so far. What differs while it runs a command counts as its own."""
     now = snapshots.take()
-    if state[VerifyRuns].is_running or any(call.category == "run" for call in state[Calls].open.values()):
+    if is_running_something(state):
         return own_tree(snapshots, state.baseline, now, state[OthersEdits])
     watch = EditWatch(
         snapshots, lambda: state.first_hashes, lambda: map(parse_path, state[VerifyRuns].left_behind)

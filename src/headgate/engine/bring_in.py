@@ -18,6 +18,7 @@ from headgate.core import (
     RewriteRefused,
     Rewrites,
     RewriteStarted,
+    TaskState,
     Workplace,
     show_path,
 )
@@ -140,7 +141,9 @@ async def settle_rewrite(folder: Folder, store: Store, now: Clock) -> None:
     assert isinstance(begun.body, RewriteStarted)
     kept = store.contents(task, begun.seq, begun.seq).get(begun.seq)
     reason = await uninterrupted(asyncio.to_thread(_settle, folder, begun.body, kept))
-    await store_record(store, task, now)(_end_of(begun.body, reason), None)
+    # A proposal that was not written is one again; one that was written goes on with its verification.
+    state: TaskState | None = "PROPOSED" if reason and begun.body.purpose == "apply" else None
+    await store.append(task, [Draft("", 0, now(), _end_of(begun.body, reason))], state)
 
 
 def _end_of(started: RewriteStarted, reason: str) -> Rewrite:

@@ -27,6 +27,7 @@ from headgate.core import (
     report_events,
     write_summary,
 )
+from headgate.engine.authors import is_running_something
 from headgate.engine.proposals import redact_unread
 from headgate.engine.recovery import logged_protection, release_protected, restored_events
 from headgate.engine.tree import Changes, TaskTree
@@ -185,7 +186,9 @@ class OutcomeRecorder:
         if state.nodes and not may_change and not state[VerifyRuns].run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
-        if edits := await self.tree.notice():
+        if is_running_something(state):  # what it has changed until it was ended is its doing
+            await self.tree.settle()
+        elif edits := await self.tree.notice():
             await self._commit([edits], "RUNNING")
         changes = await self.tree.final_changes(state[Proposed].applied_tree)
         if stripped := self.tree.stripped:

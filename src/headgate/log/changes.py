@@ -202,7 +202,7 @@ class EventWriter:
         keep_bodies: bool,
         last_line: int | None = None,
     ) -> "asyncio.Future[list[Event]]":
-        """Hands events to the thread; see `Store.enqueue`."""
+        """Hands events to the thread; see `Store.append`."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
             self._thread.start()

@@ -9,13 +9,12 @@ import os
 import re
 import sqlite3
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.errors import StoreError, describe_system
 from headgate.log.database import PARTS, StoreDamaged, check_objects, connect, migrate, store_errors
-from headgate.regular_files import PlantedFile, lock_within, open_own, read_own
+from headgate.regular_files import PlantedFile, lock_within, open_own, read_own, remove_own_folder
 
 WAIT_SECONDS = 1.0
 """How long a damaged store is waited for while other processes have it open."""
@@ -61,6 +60,7 @@ class StoreFile:
                 with store_errors(copy):
                     self.db.execute("VACUUM INTO ?", (str(copy),))
                 for part in PARTS:
+                    remove_own_folder(_part(self._path, part))  # whatever a command has put there
                     _part(self._path, part).unlink(missing_ok=True)
                 copy.replace(self._path)
         except OSError as error:
@@ -85,30 +85,22 @@ class StoreFile:
 
 def _open_or_begin(path: Path, lock: int) -> tuple[sqlite3.Connection, str]:
     """A connection, and a note if a damaged file was moved aside: only who has it open alone may do that."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        _share(path, lock)
-        try:
-            return _open(path), ""
-        except StoreDamaged as error:
-            damage = error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            if time.monotonic() > deadline:
-                raise StoreDamaged(
-                    f"{path} is damaged, and other Headgate processes are using it: end them and run again"
-                ) from damage
-            time.sleep(0.02)
-            continue
-        try:
-            return _open(path), ""  # another process has just moved it aside
-        except StoreDamaged:
-            note = _set_aside(path)
-        finally:
-            _share(path, lock)
+    _share(path, lock)
+    try:
+        return _open(path), ""
+    except StoreDamaged as error:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # two that wait for each other would wait for nothing
+        if not lock_within(lock, fcntl.LOCK_EX, WAIT_SECONDS):
+            raise StoreDamaged(
+                f"{path} is damaged, and other Headgate processes are using it: end them and run again"
+            ) from error
+    try:
+        return _open(path), ""  # another process has just moved it aside
+    except StoreDamaged:
+        note = _set_aside(path)
         return _open(path), note
+    finally:
+        _share(path, lock)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -92,14 +92,15 @@ class TaskLog:
     ) -> None:
         """Commits what was recorded, and these events, together with a change of the task's state.
 
-        After LineWaits (see `Store.enqueue`) what was recorded before still waits for a commit.
+        After LineWaits (see `Store.append`) what was recorded before still waits for a commit.
         """
         if not self._pending and not bodies and state is None:
             return
         pending, self._pending = self._pending, []
         drafts = [*pending, *(Draft("", 0, self._now(), body) for body in bodies)]
-        given = {} if last_line is None else {"last_line": last_line}
-        committed = self._store.enqueue(self._task, drafts, state, keep_bodies=keep_bodies, **given)
+        committed = self._store.append(
+            self._task, drafts, state, keep_bodies=keep_bodies, last_line=last_line
+        )
         try:
             self._hear(await asyncio.shield(committed))
         except LineWaits:

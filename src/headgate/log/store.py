@@ -368,19 +368,7 @@ class Store:
                     yield event
             await asyncio.sleep(every)
 
-    async def append(
-        self,
-        task: str,
-        drafts: Sequence[Draft],
-        state: TaskState | None = None,
-        *,
-        keep_bodies: bool = True,
-        last_line: int | None = None,
-    ) -> list[Event]:
-        """Commits events and returns them with their numbers; see `enqueue`."""
-        return await self.enqueue(task, drafts, state, keep_bodies=keep_bodies, last_line=last_line)
-
-    def enqueue(
+    def append(
         self,
         task: str,
         drafts: Sequence[Draft],

@@ -17,19 +17,24 @@ from typing import NamedTuple, TypeVar
 from headgate.file_stamps import Stamp
 from headgate.outlines import Outline, decode_outline, encode_outline, words_of_name, words_of_text
 
+_BITS = [1 << place for place in range(20)]
+"""How often a file has a term, below a million, is told by the columns it is in: 5 times by `4` and `1`."""
+_COLUMNS = ", ".join(f'"{bit}"' for bit in _BITS)
 VERSION = 3
 """Raised with every change of the tables, or of what an outline holds."""
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB NOT NULL, digest BLOB NOT NULL, stamp TEXT NOT NULL,
     size INTEGER NOT NULL, outline BLOB NOT NULL, UNIQUE (path, digest)
 );
-CREATE VIRTUAL TABLE terms USING fts5(text, content = '', columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE terms USING fts5(
+    {_COLUMNS}, content = '', columnsize = 0, detail = column, tokenize = 'ascii'
+);
 """
+_ADD = f"INSERT INTO terms (rowid, {_COLUMNS}) VALUES (?{', ?' * len(_BITS)})"
 _PLACES = "CREATE VIRTUAL TABLE temp.places USING fts5vocab(main, terms, instance)"
 _AS_LETTERS = {code: 0xE000 + code for code in range(128) if not (chr(code).islower() or chr(code).isdigit())}
 """For a term as FTS5 is given it: what would separate two words, or be written in lower case, is a letter."""
-_FROM_LETTERS = {letter: code for code, letter in _AS_LETTERS.items()}
 _MOST_PARAMETERS = 500
 _BUSY_SECONDS = 30.0
 _MOST_OUTLINE = 20_000_000
@@ -135,9 +140,9 @@ class OutlineIndex:
                     row,
                 )
                 if new.rowcount:
-                    terms = _terms(file).items()
-                    text = "".join(f"{term.translate(_AS_LETTERS)} " * count for term, count in terms)
-                    self._db.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (new.lastrowid, text))
+                    terms = [(term.translate(_AS_LETTERS), count) for term, count in _terms(file).items()]
+                    texts = [" ".join(term for term, count in terms if count & bit) for bit in _BITS]
+                    self._db.execute(_ADD, (new.lastrowid, *texts))
 
     def restamp(self, stamps: Iterable[tuple[int, Stamp | None]]) -> None:
         """Notes that files look different from outside while their content is as it was."""
@@ -157,12 +162,11 @@ class OutlineIndex:
         found: dict[str, dict[int, int]] = {}
         for some in _batches(sorted(set(terms))):
             marks = ",".join("?" * len(some))
-            rows = self._db.execute(
-                f"SELECT term, doc, count(*) FROM places WHERE term IN ({marks}) GROUP BY term, doc",
-                [term.translate(_AS_LETTERS) for term in some],
-            )
-            for term, id, count in rows:
-                found.setdefault(term.translate(_FROM_LETTERS), {})[id] = count
+            asked = {term.translate(_AS_LETTERS): term for term in some}
+            query = f"SELECT term, doc, col FROM places WHERE term IN ({marks})"
+            for term, id, bit in self._db.execute(query, list(asked)):
+                files = found.setdefault(asked[term], {})
+                files[id] = files.get(id, 0) + int(bit)
         return found
 
     def outlines(self, ids: Iterable[int]) -> dict[int, Outline]:
