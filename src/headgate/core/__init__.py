@@ -98,11 +98,6 @@ from headgate.core.flow_check import (
     flow_problems,
     tool_problems,
 )
-from headgate.core.images import (
-    MAX_IMAGE_BYTES,
-    image_type,
-    is_image_name,
-)
 from headgate.core.instructions import (
     render_parts,
     render_variables,
@@ -126,13 +121,6 @@ from headgate.core.knobs import (
 from headgate.core.loops import (
     due_nudge,
     is_lost,
-)
-from headgate.core.mentions import (
-    ImageAdded,
-    Mention,
-    MentionsRead,
-    find_mentions,
-    without_signs,
 )
 from headgate.core.messages import (
     Category,
@@ -387,6 +375,7 @@ from headgate.core.tree import (
 from headgate.core.turn_events import (
     Calls,
     FileHashes,
+    ImageAdded,
     MessageAdded,
     PromptCut,
     ReplyFailed,

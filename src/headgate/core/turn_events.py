@@ -62,6 +62,14 @@ class Servers(Slice, order=50):
 _IN_SLUG = {"correct_": "fault", "nudge_": "loop", "result ": "result_of"}
 
 
+class ImageAdded(Body):
+    """An image goes with the next message to the model; its content is the image in base64."""
+
+    kind: ClassVar[str] = "image_added"
+    path: str
+    media_type: str
+
+
 class MessageAdded(Body):
     """The runtime put a message into a transcript. `slug` says which."""
 

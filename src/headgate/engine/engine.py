@@ -22,11 +22,10 @@ from headgate.core import (
     check_task_text,
     parse_task_text,
 )
-from headgate.engine.assembly import task_boundaries
+from headgate.engine.assembly import secret_guard, task_boundaries
 from headgate.engine.bring_in import Overlap, settle_rewrite
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
-from headgate.engine.mentioned import check_mentions
 from headgate.engine.merging import (
     UNHEARD,
     Merged,
@@ -44,9 +43,11 @@ from headgate.engine.tree import diff_of
 from headgate.engine.undo import Undone, undo_task
 from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
+from headgate.features.mentions.feature import check_mentions
 from headgate.guard import AskPerson
 from headgate.log import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
 from headgate.process import FileLock
+from headgate.tree import DiskWorkspace
 
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
@@ -124,7 +125,9 @@ class Engine:
         for line in filter(None, (new.notice, *check_worktree_options(self.repo, options))):
             self.on_notice(line)
         resolved, stored = self._pin_now(options, stated.request)
-        for line in check_mentions(self.repo, resolved.config, resolved.models, f"{text}\n{new.added}"):
+        workspace = DiskWorkspace(self.repo, (secret_guard(self.repo, resolved.config),))
+        models = [model.settings for model in resolved.models]
+        for line in check_mentions(workspace, resolved.config.package, models, f"{text}\n{new.added}"):
             self.on_notice(line)
         fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": new.added}
         task = self.store.add_task(

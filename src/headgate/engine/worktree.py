@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config import Config
-from headgate.core import Options, Report, Task, parse_path, without_signs
+from headgate.core import Options, Report, Task, parse_path
 from headgate.errors import ConfigError, HeadgateError
+from headgate.features.mentions.feature import without_signs
 from headgate.log import Folder
 from headgate.tree import (
     GitFailed,

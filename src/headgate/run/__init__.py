@@ -1,7 +1,7 @@
 """The loop: flow, group, stage, turn. A room above registers more kinds of stages."""
 
 from headgate.run.attempts import restore
-from headgate.run.feature import Feature
+from headgate.run.feature import Attached, Feature
 from headgate.run.first_messages import context_document, window_of
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed

@@ -5,9 +5,23 @@ from dataclasses import dataclass
 
 from headgate.checks import Check
 from headgate.config import Config
-from headgate.core import Message, Settings
+from headgate.core import Body, Image, Message, Settings, Stage
+from headgate.run.job import Job
 from headgate.run.stage import Kind, StageRun
 from headgate.run.verification import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What a feature puts into the first message of a conversation."""
+
+    text: str = ""
+    files: tuple[str, ...] = ()
+    """The files that it shows: rules of the repository for these are told as well."""
+    images: tuple[tuple[str, Image], ...] = ()
+    """By path."""
+    event: Body | None = None
+    """What is recorded of it."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +36,8 @@ class Feature:
     """Those that look at each run of the verification steps."""
     settings: Callable[[Config], Settings] | None = None
     """What of the configuration is pinned with a task, for `Pinned.of`."""
+    attaches: Callable[[Job, Stage, int], Attached] | None = None
+    """What a conversation begins with, besides the task, in a context window of so many tokens."""
     sends: Callable[[StageRun, Sequence[Message]], Sequence[Message]] | None = None
     """What the model is sent in place of the view of a conversation."""
     after_turn: Callable[[StageRun], Awaitable[None]] | None = None

@@ -1,7 +1,7 @@
 """What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -32,8 +32,8 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.models import find_window
 from headgate.reading import condense_output
+from headgate.run.feature import Attached
 from headgate.run.job import Job
-from headgate.run.mentioned_files import Mentioned, read_mentions
 from headgate.run.stage import fact_stages, say_facts
 from headgate.run.stage_summary import whole_lines
 from headgate.run.transcript import Transcript
@@ -122,10 +122,10 @@ def system_message(job: Job, stage: Stage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first user message, and what it shows of the files that the task mentions."""
+    """The first user message, and what features put into it."""
 
     text: str
-    mentioned: Mentioned
+    attached: Sequence[Attached]
 
 
 def opening_message(job: Job, stage: Stage) -> str:
@@ -136,14 +136,15 @@ def opening_message(job: Job, stage: Stage) -> str:
 def open_task(job: Job, stage: Stage) -> Opening:
     """The first user message. It stays in view, and so do the task and its constraints.
 
-    So it must not fill the window: the task, what is attached to it and the files that it mentions have a
-    share each. A step of a recipe has a budget, and its own goals besides: there, a task takes a quarter.
+    So it must not fill the window: the task, what came with it and what features attach have a share
+    each. A step of a recipe has a budget, and its own goals besides: there, a task takes a quarter.
     """
-    mentioned = read_mentions(job, stage, window_of(job, stage))
-    return Opening("\n\n".join(_opening_parts(job, stage, mentioned)), mentioned)
+    window, features = window_of(job, stage), job.parts.features
+    attached = [feature.attaches(job, stage, window) for feature in features if feature.attaches]
+    return Opening("\n\n".join(_opening_parts(job, stage, attached)), attached)
 
 
-def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
+def _opening_parts(job: Job, stage: Stage, attached: Sequence[Attached]) -> list[str]:
     most = stage.view.max_tokens if stage.execution else None
     share = most / 4 if most else window_of(job, stage) * LONGEST_TASK
     request = cut_text(job.task.request, int(share * CHARS_PER_CODE_TOKEN), "the task")
@@ -155,7 +156,7 @@ def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
         parts.append(constraints)
     if job.task.attached:
         parts.append(_attached(job, stage))
-    parts += [mentioned.text] if mentioned.text else []
+    parts += [each.text for each in attached if each.text]
     parts += _input_docs(job, stage)
     if stage.agent and stage.agent.context_transfer == "minimal":
         return parts

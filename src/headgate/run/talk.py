@@ -15,7 +15,6 @@ from headgate.core import (
     DecisionMade,
     Image,
     ImageAdded,
-    MentionsRead,
     Message,
     MessageAdded,
     Note,
@@ -137,21 +136,21 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
 
 
 async def _tell_task(run: StageRun) -> None:
-    """The task, with the files that it mentions: these count as read."""
+    """The task, with what features attach to it."""
     lines = tuple(run.job.state[Person].said)
     opening = await asyncio.to_thread(open_task, run.job, run.stage)
-    text, shown = opening.text, opening.mentioned
+    text = opening.text
+    files = tuple(path for each in opening.attached for path in each.files)
+    images = [image for each in opening.attached for image in each.images]
     guides: dict[str, str] = {}
-    if run.job.pinned.agents_md and shown.read:
+    if run.job.pinned.agents_md and files:
         workspace = run.job.place.context.workspace
-        guides = await asyncio.to_thread(nested_guides, workspace, run.transcript, shown.read)
+        guides = await asyncio.to_thread(nested_guides, workspace, run.transcript, files)
     text += "".join(guides.values())
-    tell(run, "task", text, said=lines, images=shown.images, guides=tuple(map(show_path, guides)))
-    if shown.text:
-        said = tuple(run.job.place.redact(problem) for problem in shown.problems)
-        images = tuple(path for path, _ in shown.images)
-        read = tuple(map(show_path, shown.read))
-        run.record(MentionsRead(read=read, folders=shown.folders, images=images, problems=said))
+    tell(run, "task", text, said=lines, images=images, guides=tuple(map(show_path, guides)))
+    for each in opening.attached:
+        if each.event:
+            run.record(each.event)
 
 
 async def _make_room(run: StageRun) -> None:

@@ -4,11 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import (
-    Mention,
-    find_mentions,
-)
-from headgate.core.mentions import MOST, Mentions
+from headgate.features.mentions.signs import MOST, Mention, Mentions, find_mentions
 
 FILES = frozenset({"src/a.py", "a.py", "b.py", "with space.py", "src/", "Makefile", "app/[id].tsx", "a:7"})
 

@@ -10,11 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import ClassVar
 
-from headgate.core.event import Body, Line, Moment, Slice
-from headgate.core.quoted_text import find_quotations
-from headgate.core.state import State
+from headgate.core import find_quotations
 from headgate.patterns import regex
 
 MOST = 50
@@ -166,50 +163,3 @@ def _is_in(spans: list[tuple[int, int]], sign: re.Match[str]) -> bool:
     """Whether a sign is in one of the spans, which stand in their order."""
     place = bisect_right(spans, sign.start(), key=lambda span: span[0])
     return place > 0 and sign.start() < spans[place - 1][1]
-
-
-# What became of them.
-
-
-@dataclass
-class Mentioned(Slice):
-    """What the model was shown because the task mentions it."""
-
-    shown: int = 0
-    """Conversations that began with it."""
-
-
-class MentionsRead(Body):
-    """Files that the person mentions were put into the first message of a conversation."""
-
-    kind: ClassVar[str] = "mentions_read"
-    read: tuple[str, ...] = ()
-    """The files that the model was shown, as far as there was room."""
-    folders: tuple[str, ...] = ()
-    """The folders that it was shown a list of."""
-    images: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    """What could not be shown, or not as it was mentioned: a sentence each."""
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Mentioned].shown += 1
-        state.files_read.update(dict.fromkeys(self.read))
-        if attempt := state.nodes.get(now.path):
-            attempt.files_read.update(dict.fromkeys(self.read))
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        if state[Mentioned].shown != 1:
-            return None
-        named = [*self.read, *(f"{folder}/" for folder in self.folders), *self.images]
-        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
-        shown = f"{', '.join(named[:5])}{more}" if named else "nothing"
-        said = "; ".join(problem.rstrip(".") for problem in self.problems[:3])
-        return Line(f"Mentioned files attached: {shown}{f'; {said}' if said else ''}")
-
-
-class ImageAdded(Body):
-    """An image goes with the next message to the model; its content is the image in base64."""
-
-    kind: ClassVar[str] = "image_added"
-    path: str
-    media_type: str
