@@ -51,11 +51,6 @@ async def test_ollama_s_default_window(transport: str | None) -> None:
     assert cut.read <= 4096
 
 
-async def test_a_window_that_is_large_enough() -> None:
-    async with ollama(default_window=32_768) as (server, _):
-        assert await ask(LONG, server.url) is None
-
-
 async def test_an_older_ollama_does_not_tell_its_window() -> None:
     async with ollama(tells_loaded=False) as (server, _):
         cut = await ask(LONG, server.url)
@@ -166,20 +161,3 @@ async def test_a_whole_task_says_it_once_and_goes_on_in_the_window(repo: Path) -
     state = State()
     lines = [event.line(state) for event in events if state.apply(event) is None]
     assert [line.text for line in lines if line].count(f"Warning: {warning}") == 1
-
-
-async def test_a_whole_task_over_ollama_s_own_api(repo: Path) -> None:
-    steps = [
-        {"thinking": "I look first.", **calling("read_file", path="calc.py")},
-        calling("edit_file", path="calc.py", old="a - b", new="a + b"),
-        calling("stage_done", stage="work", summary="It adds now."),
-    ]
-    left = iter(steps)
-    async with ollama(say=lambda body: [next(left)]) as (server, habits):
-        agent = f"task_flow_mode: flat\nmodel: ollama/qwen3:8b\nbase_url: {server.url}\n"
-        report, _ = await run_task(repo, agent)
-    assert (report.state, report.warnings) == ("SUCCESS", ())
-    assert (repo / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
-    assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
-    answered = [message for message in habits.chats[-1]["messages"] if message["role"] == "tool"]
-    assert [message["tool_name"] for message in answered] == ["read_file", "edit_file"]

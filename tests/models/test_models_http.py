@@ -421,14 +421,6 @@ async def test_cancelling_closes_the_connection_at_once() -> None:
                 await asyncio.wait_for(closed.wait(), 30)
 
 
-async def test_a_connection_is_kept_for_the_next_request() -> None:
-    async with serve(answer(HELLO)) as server:
-        async with open_model(ModelSettings(model="openai/m", base_url=server.url)) as model:
-            for _ in range(3):
-                await model.reply(ASK)
-        assert (len(server.seen), server.connections) == (3, 1)
-
-
 async def test_an_answer_that_is_no_reply_and_has_no_end() -> None:
     async def respond(seen: Seen, wire: Wire) -> None:
         await wire.send(SSE_HEAD)

@@ -146,15 +146,6 @@ async def test_a_last_line_without_its_end_and_one_whole_answer() -> None:
         assert (reply.message.content, reply.usage) == ("Hi", Usage(0, 3))
 
 
-async def test_a_reply_is_ended_where_it_is_enough() -> None:
-    async with (
-        ollama(say=lambda body: [{"content": "one "}] * 50) as (server, _),
-        open_wire(settings(server.url)) as model,
-    ):
-        reply = await model.reply(Request([Message("user", "hi")], enough=lambda piece: True))
-    assert reply.message.content == "one "
-
-
 async def test_a_model_that_is_not_there() -> None:
     async with ollama() as (server, _), open_wire(settings(server.url, model="ollama/llama9")) as model:
         with pytest.raises(ModelUnknown) as caught:
@@ -173,16 +164,6 @@ async def test_an_error_in_the_middle_of_a_reply() -> None:
         async with ollama(error=error) as (server, _), open_wire(settings(server.url)) as model:
             with pytest.raises(kind, match=error):
                 await model.reply(HI)
-
-
-async def test_a_stream_that_breaks_off() -> None:
-    cut = b'{"message": {"content": "Hel"}, "done": false}\n'
-    async with (
-        serve(answer(cut, content_type="application/x-ndjson")) as server,
-        open_wire(settings(server.url)) as model,
-    ):
-        with pytest.raises(ServerTrouble, match="closed the connection in the middle"):
-            await model.reply(HI)
 
 
 async def test_a_server_that_is_none_of_ollama_s() -> None:
@@ -287,28 +268,6 @@ async def test_a_server_that_does_not_tell_the_largest_window() -> None:
         open_configured_model(settings(server.url)) as (model, fitted),
     ):
         assert find_window(model, fitted) == 16_384
-
-
-async def test_the_profile_is_found_by_name() -> None:
-    async with ollama(models={"qwen3-coder:30b": {}}) as (server, habits):
-        given = settings(server.url, model="ollama/qwen3-coder:30b")
-        async with open_configured_model(given) as (model, _):
-            await model.reply(HI)
-    assert habits.chats[0]["options"] == {"num_ctx": 16_384, "temperature": 0.7, "top_p": 0.8}
-
-
-async def test_how_calls_are_made_is_found_out() -> None:
-    def say(body: Any) -> list[dict[str, Any]]:
-        if "format" in body:
-            return [{"content": '{"state": "headgate-ready"}'}]
-        return [{"content": "Good morning."}]
-
-    async with (
-        ollama(say=say) as (server, habits),
-        open_configured_model(settings(server.url, tool_transport="auto")) as (model, _),
-    ):
-        assert getattr(model, "transport", None) == "schema"
-    assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
 
 
 async def test_models_are_listed() -> None:

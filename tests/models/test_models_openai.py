@@ -207,15 +207,6 @@ async def test_a_field_that_the_server_refuses_is_left_out_from_then_on(words: s
     assert second == third == first - {dropped}
 
 
-async def test_fields_are_refused_one_after_the_other() -> None:
-    names = ("temperature", "stop", "response_format")
-    refusals = [answer({"error": {"message": f"Unsupported: '{name}'"}}, 400) for name in names]
-    async with talk_to(*refusals, answer(HELLO)) as (server, model):
-        await model.reply(Request(TALK, temperature=0.0, stop=("x",), form={"type": "object"}))
-    left = [[name for name in names if name in seen.json] for seen in server.seen]
-    assert left == [[*names], [*names[1:]], [*names[2:]], []]
-
-
 @pytest.mark.parametrize("name", ["temperature", "stop", "response_format"])
 async def test_a_complaint_about_what_was_not_sent_changes_nothing(name: str) -> None:
     refusal = answer({"error": {"message": f"Your chat template has no {name}."}}, 400)

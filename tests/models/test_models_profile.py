@@ -58,15 +58,6 @@ def test_each_file_is_sound_and_each_profile_can_be_reached() -> None:
     assert UNKNOWN not in profiles
 
 
-def test_qwen_coder() -> None:
-    small, large = find_profile("qwen2.5-coder:1.5b"), find_profile("qwen2.5-coder:32b")
-    shared = {"context_window": 32768, "temperature": 0.2, "calls": "hermes"}
-    assert small == Profile(
-        name="Qwen2.5-Coder, small", match=small.match, transports=("schema", "text"), one_call=True, **shared
-    )
-    assert large == Profile(name="Qwen2.5-Coder", match=large.match, **shared)
-
-
 LIST_PRICES = [
     ("openai/gpt-4o", Price(input=2.5, cached=1.25, output=10)),
     ("openai/gpt-4o-2024-11-20", Price(input=2.5, cached=1.25, output=10)),

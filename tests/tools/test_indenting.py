@@ -141,11 +141,6 @@ def test_every_place_by_its_own_indentation() -> None:
     )
 
 
-def test_several_lines_of_old_are_written_as_the_file_has_them() -> None:
-    text = "def f():\n    a = 1\n    return a\n"
-    assert edit(text, "a = 1\n    return a", "b = 1\n    return b") == "def f():\n    b = 1\n    return b\n"
-
-
 def test_other_languages() -> None:
     yaml = "jobs:\n  test:\n    name: a\n    steps: []\n"
     assert edit(yaml, "name: a", "name: a\nneeds: b", "ci.yml") == yaml.replace(

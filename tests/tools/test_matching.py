@@ -16,7 +16,6 @@ from headgate.tools.matching import (
     align,
     indent_rule,
     list_places,
-    show_difference,
     show_lines,
 )
 
@@ -44,10 +43,6 @@ def places(wanted: list[str], start: int = 0) -> list[tuple[int, int, Level]]:
 )
 def test_levels(wanted: list[str], expected: list[tuple[int, int, Level]]) -> None:
     assert places(wanted) == expected
-
-
-def test_the_search_can_begin_later() -> None:
-    assert places(["    a = 1 "], 2) == [(5, 6, EXACT)]
 
 
 @pytest.mark.parametrize(
@@ -114,10 +109,6 @@ def test_shown_lines() -> None:
     assert show_lines(TEXT, 4, 6) == "5: def g():\n6:     a = 1 "
     assert show_lines(["x" * 300, "\udcff"], 0, 2) == "1: " + "x" * 200 + "...\n2: \ufffd"
     assert show_lines(["x"] * 30, 0, 30).endswith("20: x\n... (10 more lines)")
-
-
-def test_shown_differences() -> None:
-    assert show_difference(["a", "b", "c"], ["x", "a", "B", "c"], 1, 4) == "  2: a\n- b\n+ 3: B\n  4: c"
 
 
 @pytest.mark.parametrize(

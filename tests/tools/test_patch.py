@@ -57,17 +57,6 @@ class TestPlace:
         assert patched(CODE, "@@ class B\n-        x = 1\n+        x = 2") == after
         assert patched(CODE, "@@ class B:\n@@     def run(self):\n-        x = 1\n+        x = 2") == after
 
-    def test_a_header_may_be_repeated_as_context(self) -> None:
-        assert "class B:\n    # b\n" in patched(CODE, "@@ class B:\n class B:\n+    # b")
-
-    def test_a_header_that_is_there_twice_tells_nothing(self) -> None:
-        told = refusal(CODE, "@@ def run(self):\n-        x = 1\n+        x = 2")
-        assert "its lines can be at lines 3 and 12" in told
-
-    def test_an_ambiguous_header_is_settled_by_the_lines(self) -> None:
-        text = CODE.replace("x = 1", "y = 9", 1)
-        assert "x = 2" in patched(text, "@@ def run(self):\n-        x = 1\n+        x = 2")
-
     def test_a_header_that_is_nowhere(self) -> None:
         told = refusal(CODE, "@@ class Bee:\n-        x = 1\n+        x = 2")
         assert "no line matches its `@@` line, `class Bee:`. Nearest:\n- class Bee:\n+ " in told
@@ -85,15 +74,6 @@ class TestPlace:
         told = refusal(CODE, "@@\n-class B:\n+class C:", "@@\n-        return 0\n+        return 1")
         assert "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in file order." in told
 
-    def test_one_header_for_two_hunks(self) -> None:
-        first, second = (
-            "@@ class A:\n-        x = 1\n+        x = 2",
-            "@@ class A:\n-        return 0\n+        return 1",
-        )
-        assert patched(CODE, first, second) == CODE.replace("x = 1", "x = 2", 1).replace(
-            "return 0", "return 1"
-        )
-
     def test_end_of_file(self) -> None:
         hunk = "@@\n-        x = 1\n+        x = 2\n         return x\n*** End of File"
         assert patched(CODE, hunk) == CODE[:-40] + CODE[-40:].replace("x = 1", "x = 2")
@@ -105,11 +85,6 @@ class TestPlace:
         assert patched(CODE, hunk.format(5)) == first
         assert patched(CODE, hunk.format(14)) != first
         assert "lines 3 and 12" in refusal(CODE, hunk.format(8))
-
-    def test_a_wrong_line_number_does_no_harm(self) -> None:
-        assert patched(CODE, "@@ -900,1 +900,1 @@\n-        return 0\n+        return 1") == CODE.replace(
-            " 0", " 1"
-        )
 
 
 class TestAddedLines:
@@ -139,14 +114,6 @@ class TestAddedLines:
 
 
 class TestTolerance:
-    def test_blank_context_without_its_space(self) -> None:
-        assert patched(
-            CODE, "@@\n         return x\n\n-    def stop(self):\n+    def halt(self):"
-        ) == CODE.replace("stop", "halt")
-
-    def test_trailing_whitespace(self) -> None:
-        assert patched("a  \nb\t\nc\n", "@@\n a\n-b\n+B\n c") == "a  \nB\nc\n"
-
     def test_indentation_is_carried_over(self) -> None:
         hunk = "@@\n def stop(self):\n-    return 0\n+    if self:\n+        return 1"
         after = CODE.replace("        return 0\n", "        if self:\n            return 1\n")
@@ -155,9 +122,6 @@ class TestTolerance:
     def test_indentation_that_does_not_fit(self) -> None:
         told = refusal("a:\n  b\n", "@@\n     a:\n-      b\n+  c")
         assert "the indentation of the added line `c` does not fit. The file has:\n1: a:\n2:   b" in told
-
-    def test_typography(self) -> None:
-        assert patched("say “hi” – now\nx\n", '@@\n say "hi" - now\n-x\n+y') == "say “hi” – now\ny\n"
 
     def test_bytes_that_are_not_utf8(self) -> None:
         text = b"\xe9 one\ntwo\n".decode("utf-8", "surrogateescape")

@@ -13,7 +13,7 @@ from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
 from headgate.guard import SecretFiles
 from headgate.tools import Outcome, ToolContext, search
 from headgate.tools.ripgrep_pattern import prefilter
-from headgate.tools.searching import SearchHits, SearchLimits, search_lines
+from headgate.tools.searching import SearchHits, search_lines
 from headgate.tree import DiskWorkspace
 
 RIPGREP = shutil.which("rg")
@@ -158,8 +158,7 @@ class TestSearch:
 def test_pattern_that_never_ends_is_stopped() -> None:
     """Backtracking over this line would take longer than the universe has been there."""
     contents = {"a": b"fine\n", "b": b"a" * 200 + b"!\n", "c": b"fine\n"}
-    limits = SearchLimits(shown=10, width=100, seconds=1.0)
-    found = search_lines(r"^(a+)+$|fine", contents.__getitem__, lambda literally: list(contents), limits)
+    found = search_lines(r"^(a+)+$|fine", contents.__getitem__, lambda literally: list(contents), 1.0)
     assert found == SearchHits(lines=[("a", 1, "fine")], matches=1, files=1, left=2)
 
 

@@ -1,12 +1,12 @@
-"""JSON to and from the wire, values in what a server sent, tool lists as bytes, and ids for calls."""
+"""JSON to and from the wire, values in what a server sent, and ids for calls."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
 
-from headgate.core import Message, ToolSpec, clean_text
+from headgate.core import Message, clean_text
 
 UNPARSED = "_unparsed"
 """The key under which arguments that are not a JSON object are handed back to a server."""
@@ -77,31 +77,6 @@ def mappings_in(source: Any, key: str) -> list[Mapping[str, Any]]:
     """The mappings in the list under a key."""
     value = source.get(key) if isinstance(source, Mapping) else None
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
-
-
-# Tool lists as bytes: each list is encoded once.
-
-
-_MOST = 64
-
-
-class EncodedTools:
-    """Remembers how tool lists look on the wire; specs are compared by identity, which is cheap."""
-
-    def __init__(self, encode: Callable[[tuple[ToolSpec, ...]], bytes]) -> None:
-        self._encode = encode
-        self._known: dict[tuple[ToolSpec, ...], bytes] = {}
-
-    def get(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        """The part of a request's body that offers these tools; nothing if there are none."""
-        if not tools:
-            return b""
-        data = self._known.get(tools)
-        if data is None:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            data = self._known[tools] = self._encode(tools)
-        return data
 
 
 # Ids for tool calls: unique in a transcript whatever a server sends.

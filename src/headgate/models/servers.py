@@ -22,7 +22,7 @@ from headgate.core import (
     image_chars,
 )
 from headgate.errors import ConfigError, ModelError
-from headgate.models.encoding import EncodedTools, encode_json, mapping_in, mappings_in, text_in
+from headgate.models.encoding import encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
 from headgate.models.wire.http import HttpClient, reaches_this_machine
 from headgate.models.wire.openai import encode_tools
@@ -257,7 +257,6 @@ class CutPromptDetector:
         self._inner = inner
         self._settings = settings
         self._endpoint = find_endpoint(settings)
-        self._tools = EncodedTools(encode_tools)
         self._asked: tuple[ServerKind, int | None] | None = None
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
@@ -268,7 +267,7 @@ class CutPromptDetector:
         # What was sent has just been encoded; only its size is looked at.
         talk = sum(len(message.wire.get(self._endpoint.provider, b"")) for message in request.messages)
         talk = (talk - image_chars(request.messages)) // CHARS_PER_TOKEN
-        sent = talk + len(self._tools.get(request.tools)) // CHARS_PER_TOKEN
+        sent = talk + len(encode_tools(request.tools)) // CHARS_PER_TOKEN
         if sent < LEAST_WINDOW or read >= LOW * sent:
             return reply
         kind, window = await self._ask()

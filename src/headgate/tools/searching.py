@@ -27,15 +27,10 @@ from headgate.tree import DiskWorkspace, Workspace
 # Searching many files for a pattern in bounded time: a process that can be killed does the matching.
 
 
-@dataclass(frozen=True, slots=True)
-class SearchLimits:
-    """What a search may cost and bring."""
-
-    shown: int
-    """Lines kept; all are counted."""
-    width: int
-    """Characters of a line."""
-    seconds: float
+SHOWN = 200
+"""Lines kept; all are counted."""
+_WIDTH = 300
+"""Characters of a line."""
 
 
 @dataclass(slots=True)
@@ -59,7 +54,7 @@ def search_lines(
     pattern: str,
     read: Callable[[str], bytes],
     choose: Callable[[bool], Sequence[str]],
-    limits: SearchLimits,
+    seconds: float,
 ) -> SearchHits:
     """Matches the files that `choose` names, line by line; it is told if the pattern is taken literally."""
     command = [sys.executable, "-I", "-S", "-W", "ignore", str(line_matcher.__file__)]
@@ -67,13 +62,13 @@ def search_lines(
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
     ) as process:
-        timer = threading.Timer(limits.seconds, process.kill)
+        timer = threading.Timer(seconds, process.kill)
         timer.daemon = True
         timer.start()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            found.error = _begin(process.stdin, process.stdout, pattern, limits)
+            found.error = _begin(process.stdin, process.stdout, pattern, seconds)
             paths = choose(bool(found.error))
             feeder = threading.Thread(
                 target=_feed, args=(process.stdin, paths, read, found.unread), daemon=True
@@ -84,7 +79,7 @@ def search_lines(
                 if not answer.endswith(b"\n"):
                     found.left = len(paths) - index
                     break
-                _add(found, path, json.loads(answer), limits)
+                _add(found, path, json.loads(answer))
             process.kill()  # done, or dead already; a feeder that waits is woken either way
             feeder.join()
         finally:
@@ -94,8 +89,8 @@ def search_lines(
     return found
 
 
-def _begin(sink: IO[bytes], source: IO[bytes], pattern: str, limits: SearchLimits) -> str:
-    job = {"pattern": pattern, "shown": limits.shown, "width": limits.width, "seconds": limits.seconds}
+def _begin(sink: IO[bytes], source: IO[bytes], pattern: str, seconds: float) -> str:
+    job = {"pattern": pattern, "shown": SHOWN, "width": _WIDTH, "seconds": seconds}
     try:
         sink.write(json.dumps(job).encode() + b"\n")
         sink.flush()
@@ -122,18 +117,14 @@ def _feed(sink: IO[bytes], paths: Sequence[str], read: Callable[[str], bytes], u
             sink.flush()
 
 
-def _add(
-    found: SearchHits, path: str, answer: tuple[int, list[tuple[int, str]]], limits: SearchLimits
-) -> None:
+def _add(found: SearchHits, path: str, answer: tuple[int, list[tuple[int, str]]]) -> None:
     count, lines = answer
     found.matches += count
     found.files += count > 0
-    room = limits.shown - len(found.lines)
+    room = SHOWN - len(found.lines)
     found.lines += [(path, number, text) for number, text in lines[:room]]
 
 
-_SHOWN = 200
-_WIDTH = 300
 _ARGUMENT_BYTES = 200_000
 _RIPGREP = (
     *("--no-config", "--files-with-matches", "--null", "--no-messages", "--color=never"),
@@ -155,12 +146,14 @@ def search(ctx: ToolContext, args: Search) -> Outcome:
     if not args.pattern:
         raise ToolArgsInvalid("search: `pattern` is empty.")
     paths = _paths(ctx.workspace, args)
-    limits = SearchLimits(_SHOWN, _WIDTH, ctx.search_timeout)
 
     def choose(literally: bool) -> Sequence[str]:
         return _worth_searching(ctx, args.pattern, literally, paths)
 
-    found = search_lines(args.pattern, lambda path: ctx.workspace.read(show_path(path)).data, choose, limits)
+    def read(path: str) -> bytes:
+        return ctx.workspace.read(show_path(path)).data
+
+    found = search_lines(args.pattern, read, choose, ctx.search_timeout)
     return Outcome(clean_text(_describe(args.pattern, found, len(paths), ctx)))
 
 

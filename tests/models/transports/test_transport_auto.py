@@ -200,12 +200,6 @@ async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> 
         assert not isinstance(opened, AutoModel | NativeModel)
 
 
-async def test_a_script_is_played_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text("replies: [{text: '<tool_call>'}]")
-    async with open_configured_model(ModelSettings(model="script:s.yaml"), tmp_path, tmp_path) as (model, _):
-        assert (await model.reply(Request([ASK], TOOLS))).message.content == "<tool_call>"
-
-
 async def test_what_the_user_wrote_wins(tmp_path: Path) -> None:
     pages = {"/v1/models": listed("vllm", max_model_len=8192)}
     habits = Habits(lambda body: calling(TOOL.name, ok=True), pages)
@@ -297,10 +291,3 @@ async def test_native_replies_lose_only_their_thinking() -> None:
     )
     with pytest.raises(ReplyInvalid, match="is incomplete"):
         await native({"content": CALL[:-20]})
-
-
-async def test_native_calls_of_a_model_that_manages_one() -> None:
-    one, two = calling("ls")["tool_calls"][0], {**calling("ls", path="a")["tool_calls"][0], "id": "d"}
-    said = {"tool_calls": [one, two]}
-    assert len((await native(said)).calls) == 2
-    assert len((await native(said, model="gpt-oss:20b")).calls) == 1

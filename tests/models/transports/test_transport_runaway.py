@@ -120,23 +120,6 @@ async def test_a_reply_without_end_is_ended(kind: str, wire: str, transport: str
     assert reply.aside.completion > 0
 
 
-async def test_what_the_server_counted_stays_counted() -> None:
-    opening, event = WIRES["anthropic"]
-    usage = {"input_tokens": 50, "output_tokens": 1}
-    events = chain(
-        [{"type": "message_start", "message": {"usage": usage}}], opening, map(event, repeat(ls("a")))
-    )
-    poured = pour(events, asyncio.Event())
-    async with talk_to(poured, model="anthropic/m", tool_transport="text") as (_, model):
-        reply = await model.reply(REQUEST)
-    assert reply.usage.prompt == 50
-    assert (reply.aside.prompt, reply.estimated) == (0, True)
-    assert (reply.usage + reply.aside).completion > 1
-    said = chunk({"content": ls("a") * 9}, "stop", usage={"prompt_tokens": 30, "completion_tokens": 99})
-    async with talk_to(answer(stream(said)), tool_transport="text") as (_, model):
-        assert (await model.reply(REQUEST)).usage == Usage(30, 99)
-
-
 async def test_a_reply_that_was_cut_off_as_it_went_round_has_its_calls() -> None:
     speaker = Speaker(ls("a") * 9 + '{"name": "ls", "argum', heeds=False, finish="length")
     reply = await TextModel(speaker, UNKNOWN).reply(REQUEST)
@@ -189,25 +172,6 @@ async def test_a_row_that_goes_round_is_not_given_up_as_endless(piece: int, thou
         assert called(await model.reply(REQUEST)) == [("ls", {"path": "a"})]
 
 
-async def test_thinking_is_charged_in_a_reply_that_was_stopped() -> None:
-    thinking = [chunk({"reasoning_content": wonder(20_000)})]
-    events = chain(thinking, map(WIRES["openai"][1], map(ls, repeat("a"))))
-    async with talk_to(pour(events, asyncio.Event()), tool_transport="text") as (_, model):
-        reply = await model.reply(REQUEST)
-    assert reply.aside.completion > 4_000
-
-
-@pytest.mark.parametrize("depth", [100, 960, 990, 1_000, 1_020, 5_000])
-@pytest.mark.parametrize("opening", ['{"a":', "["])
-async def test_calls_that_are_nested_deeply_are_whole_or_none(depth: int, opening: str) -> None:
-    nested = opening * depth + "1" + ("}" if "{" in opening else "]") * depth
-    text = '{"name": "ls", "arguments": {"path": ' + nested + "}}\n"
-    for transport in TRANSPORTS:
-        calls, _ = await outcome(Speaker(text * 2, 10_000), UNKNOWN, transport)
-        expected = {100: [2], 5_000: [0]}.get(depth, [0, 2])
-        assert len(calls) in expected
-
-
 async def test_a_call_again_after_a_change_is_no_repetition() -> None:
     change = call("write_file", path="a", content="b")
     row = ls(".") + ls("x") + change + ls(".") + ls("x")
@@ -219,11 +183,6 @@ async def test_a_call_again_after_a_change_is_no_repetition() -> None:
         {"path": "x"},
     ]
     assert await read((change + ls(".")) * 2) == await read(change + ls("."))
-
-
-async def test_one_call_again_among_others_is_no_row_that_goes_round() -> None:
-    row = [ls("a"), ls("a"), call("write_file", path="a", content="b"), ls("a")]
-    assert len(await read("".join(row))) == 4
 
 
 async def test_changes_by_turns_are_not_taken_for_ever() -> None:
@@ -274,14 +233,6 @@ async def test_what_is_quoted_or_thought_ends_nothing(
     expected = parse_calls(text, TOOLS).calls[: 1 if profile.one_call else None]
     if transport != "schema":
         assert calls == [(found.name, json.loads(found.arguments)) for found in expected]
-
-
-@pytest.mark.parametrize("thought", ["", "Hm.</think>\n", "<think>Hm.</think>\n"])
-async def test_a_row_behind_thinking_is_ended(thought: str) -> None:
-    speaker = Speaker(thought + ls("a") * 60)
-    reply = await TextModel(speaker, OPENED).reply(REQUEST)
-    assert called(reply) == [("ls", {"path": "a"})]
-    assert len(speaker.said) < len(thought) + 10 * len(ls("a"))
 
 
 PIECES = [

@@ -148,11 +148,6 @@ async def test_a_cut_off_string_is_not_written() -> None:
         await ask(json.dumps(said))
 
 
-async def test_a_reply_that_was_cut_off_is_left_to_the_runtime() -> None:
-    reply = await ask('{"thought": "I wr', finish="length")
-    assert (reply.message.calls, reply.finish) == ((), "length")
-
-
 @pytest.mark.parametrize("end", range(30, 87))
 async def test_half_a_call_is_never_run(end: int) -> None:
     whole = '{"thought": "x", "name": "write_file", "arguments": {"path": "a", "content": "{b}\\n{c}"}}'

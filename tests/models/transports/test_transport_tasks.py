@@ -10,7 +10,7 @@ import pytest
 from local_model_server import Body, Habits, calling
 
 from headgate.config import load_config
-from headgate.core import Constraints, Event, ReplyFailed, ReplyReceived, Report, ViewCompacted
+from headgate.core import Constraints, Event, ReplyFailed, Report, ViewCompacted
 from headgate.engine import Engine
 from headgate.models.server_facts import TOOL
 
@@ -147,29 +147,6 @@ async def test_the_next_stage_of_a_conversation_leaves_its_beginning_as_it_is(re
     result, _, stage = told[-1][-1]["content"].partition("Only these tools now: ")
     assert result.startswith("<tool_response")
     assert stage.endswith("Stage: MEND\nMend it.")
-
-
-async def test_a_task_finds_out_by_itself_that_only_a_schema_works(repo: Path) -> None:
-    worker = Worker("schema", EDIT)
-
-    def say(body: Body) -> Body:
-        if "response_format" not in body:
-            return {"content": "I would look at calc.py first."}
-        shape = body["response_format"]["json_schema"]["schema"]
-        if "properties" in shape:
-            return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
-        return worker(body)
-
-    habits = Habits(say, count_tools=False)
-    report, events = await work(repo, habits)
-    assert report.state == "SUCCESS"
-    # Two replies in words, three questions, and the work; the second reply was not taken.
-    assert (len(habits.asked), report.requests) == (8, 4)
-    assert (repo / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
-    sent = [len(json.dumps([body["messages"], []])) // 4 for body in habits.asked]
-    told = [event.body.prompt_tokens for event in events if isinstance(event.body, ReplyReceived)]
-    assert told == [sent[0], sum(sent[1:6]), *sent[6:]]
-    assert report.prompt_tokens == sum(sent)
 
 
 async def test_the_key_at_the_top_is_for_models_that_do_not_say_so(repo: Path) -> None:

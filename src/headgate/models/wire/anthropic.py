@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from headgate.core import (
@@ -21,7 +22,6 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
     CallIds,
-    EncodedTools,
     arguments_as_object,
     decode_json,
     encode_json,
@@ -194,7 +194,6 @@ class AnthropicModel:
         self.name = settings.model
         self._settings = settings
         self._client = client
-        self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         assembly = MessagesAssembly(on_delta, request.enough, most_characters(request, self._settings))
@@ -217,7 +216,7 @@ class AnthropicModel:
         if system:
             blocks = [_wire(message) for message in system]
             parts += (b',"system":[', b",".join(blocks)[:-1], _BREAKPOINT, b"]")
-        parts += (self._tools.get(request.tools), b"}")
+        parts += (_encode_tools(request.tools), b"}")
         return b"".join(parts)
 
     def _encode_head(self, request: Request) -> bytes:
@@ -318,7 +317,10 @@ def _safe_id(id: str) -> str:
     return _BAD_ID_CHARS.sub("_", id) or "call"
 
 
+@lru_cache(maxsize=64)
 def _encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
+    if not tools:
+        return b""
     described = b",".join(encode_json(_describe_tool(tool)) for tool in tools)
     return b',"tools":[' + described[:-1] + _BREAKPOINT + b"]"
 

@@ -19,7 +19,7 @@ from headgate.core import (
     written,
 )
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.encoding import CallIds, decode_json
+from headgate.models.encoding import CallIds, decode_json, repair_text
 from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
 from headgate.models.wire.http import HttpAnswer, HttpClient
 from headgate.patterns import regex
@@ -135,6 +135,8 @@ class Assembly(ABC):
         """Nothing more is to come."""
         self.stopped = False
         """It was long enough before the model had ended it."""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
         self._on_delta = on_delta
         self._enough = enough
         self._watch = EndlessReplyDetector(most)
@@ -161,11 +163,21 @@ class Assembly(ABC):
     def calls_tools(self) -> bool:
         """Whether a call has begun: text after it is no reason to stop."""
 
+    @property
+    def text(self) -> str:
+        return repair_text("".join(self._text))
+
+    @property
+    def reasoning(self) -> str:
+        return repair_text("".join(self._reasoning))
+
     def take_piece(self, text: str = "", reasoning: str = "", arguments: str = "") -> None:
-        """Checks that a reply with this piece will end, and shows the piece."""
+        """Keeps a piece, checks that a reply with it will end, and shows it."""
         if not (text or reasoning or arguments):
             return
         self.started = True
+        self._text.append(text)
+        self._reasoning.append(reasoning)
         if text and self._enough and not self.calls_tools and self._enough(text):
             self.ended = self.done = self.stopped = True
         if not self.stopped:

@@ -18,7 +18,6 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
     CallIds,
-    EncodedTools,
     arguments_as_object,
     encode_json,
     mapping_in,
@@ -36,7 +35,7 @@ from headgate.models.wire.exchange import (
 )
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
-from headgate.models.wire.openai import encode_head, encode_tools, safe_name
+from headgate.models.wire.openai import encode_head, join_body, safe_name
 from headgate.patterns import regex
 
 # The reply of Ollama's own API, put together from its lines.
@@ -49,8 +48,6 @@ class OllamaAssembly(Assembly):
     """Takes the lines of a stream, or one whole body, and makes the reply."""
 
     def begin(self) -> None:
-        self._text: list[str] = []
-        self._thinking: list[str] = []
         self._calls: list[tuple[str, str, str]] = []
         self._last: Mapping[str, Any] = {}
 
@@ -68,12 +65,7 @@ class OllamaAssembly(Assembly):
 
     def reply(self, ids: CallIds) -> Reply:
         calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
-        message = Message(
-            "assistant",
-            repair_text("".join(self._text)),
-            calls,
-            reasoning=repair_text("".join(self._thinking)),
-        )
+        message = Message("assistant", self.text, calls, reasoning=self.reasoning)
         last = self._last
         usage = Usage(
             read_count(last.get("prompt_eval_count")),
@@ -90,12 +82,8 @@ class OllamaAssembly(Assembly):
         return Reply(message, usage, "calls" if calls else "stop", timing=timing)
 
     def _take_message(self, message: Mapping[str, Any]) -> None:
-        if thinking := text_in(message, "thinking"):
-            self._thinking.append(thinking)
-            self.take_piece(reasoning=thinking)
-        if text := text_in(message, "content"):
-            self._text.append(text)
-            self.take_piece(text)
+        self.take_piece(reasoning=text_in(message, "thinking"))
+        self.take_piece(text_in(message, "content"))
         for call in mappings_in(message, "tool_calls"):
             self._take_call(call)
 
@@ -134,7 +122,6 @@ class OllamaModel:
         self._settings = settings
         self._client = client
         self._think = settings.think
-        self._tools = EncodedTools(encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A model that cannot think is asked again, once, without that."""
@@ -149,18 +136,15 @@ class OllamaModel:
 
     def _encode(self, request: Request) -> bytes:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
-        parts = [self._encode_head(request)]
         names: dict[str, str] = {}
-        separator = b""
+        messages: list[bytes] = []
         for message in request.messages:
             names.update((call.id, call.name) for call in message.calls)
             data = message.wire.get(WIRE)
             if data is None:
                 data = message.wire[WIRE] = _encode_message(message, names.get(message.call_id, ""))
-            parts += (separator, data)
-            separator = b","
-        parts += (b"]", self._tools.get(request.tools), b"}")
-        return b"".join(parts)
+            messages.append(data)
+        return join_body(self._encode_head(request), messages, request.tools)
 
     def _encode_head(self, request: Request) -> bytes:
         settings = self._settings

@@ -1,8 +1,9 @@
 """Models behind a chat-completions server: OpenAI and the many servers that speak its language."""
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +25,6 @@ from headgate.errors import ConfigError, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import (
     UNPARSED,
     CallIds,
-    EncodedTools,
     arguments_as_object,
     decode_json,
     encode_json,
@@ -74,8 +74,6 @@ class ChatAssembly(Assembly):
     """Takes the chunks of a stream, or one whole body, and makes the reply."""
 
     def begin(self) -> None:
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
         self._reasoning_field = ""
         self._calls: list[_PartialCall] = []
         self._finish = ""
@@ -103,28 +101,26 @@ class ChatAssembly(Assembly):
             if call.name or call.arguments
         )
         finish = _FINISHES.get(self._finish, "calls" if calls else "stop")
-        reasoning = repair_text("".join(self._reasoning))
+        reasoning = self.reasoning
         opaque = ""
         if reasoning and self._reasoning_field not in ("", REASONING_FIELDS[0]):
             opaque = encode_json({"reasoning_field": self._reasoning_field}).decode()
-        message = Message(
-            "assistant", repair_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
-        )
+        message = Message("assistant", self.text, calls, reasoning=reasoning, opaque=opaque)
         return Reply(message, self._count_usage(), finish, timing=self._timing)
 
     def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
         for name in REASONING_FIELDS:
             if text := text_in(delta, name):
                 self._reasoning_field = name
-                self._say(reasoning=text)
+                self.take_piece(reasoning=text)
                 break
-        self._say(text=text_in(delta, "content"))
+        self.take_piece(text=text_in(delta, "content"))
         for part in mappings_in(delta, "content"):
-            self._say(text=text_in(part, "text"))
-            self._say(reasoning=text_in(part, "thinking"))
+            self.take_piece(text=text_in(part, "text"))
+            self.take_piece(reasoning=text_in(part, "thinking"))
             for piece in mappings_in(part, "thinking"):
-                self._say(reasoning=text_in(piece, "text"))
-        self._say(text=text_in(delta, "refusal"))
+                self.take_piece(reasoning=text_in(piece, "text"))
+        self.take_piece(text=text_in(delta, "refusal"))
         for fragment in mappings_in(delta, "tool_calls"):
             self._take_fragment(fragment)
         if finish := text_in(choice, "finish_reason"):
@@ -134,13 +130,6 @@ class ChatAssembly(Assembly):
                 raise ReplyInvalid("The server could not read the model's tool call.")
             self._finish = finish
             self.ended = True
-
-    def _say(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
-        if text:
-            self._text.append(text)
-        if reasoning:
-            self._reasoning.append(reasoning)
-        self.take_piece(text, reasoning, arguments)
 
     @property
     def calls_tools(self) -> bool:
@@ -163,7 +152,7 @@ class ChatAssembly(Assembly):
                 self._on_delta(Delta(tool=clean_text(call.name)))
         if arguments:
             call.arguments.append(arguments)
-            self._say(arguments=arguments)
+            self.take_piece(arguments=arguments)
 
     def _find_call(self, fragment: Mapping[str, Any], name: str, arguments: str) -> _PartialCall:
         """The call that a fragment belongs to: by index and id, as far as the server sends them."""
@@ -266,7 +255,6 @@ class OpenAIModel:
         self._client = client
         self._dialect = Dialect()
         self._is_local = is_private(urlsplit(client.endpoint.root).hostname or "")
-        self._tools = EncodedTools(encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A server that objects to an optional field is asked again, once, without it."""
@@ -286,16 +274,12 @@ class OpenAIModel:
     def _encode(self, request: Request, options: Mapping[str, Any]) -> bytes:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
         head = {"stream": True, "model": self._client.endpoint.model, **options}
-        parts = [encode_head(head, {**self._settings.extra_body, **request.extra_body})]
-        separator = b""
-        for message in request.messages:
-            data = message.wire.get(WIRE)
-            if data is None:
-                data = message.wire[WIRE] = encode_message(message)
-            parts += (separator, data)
-            separator = b","
-        parts += (b"]", self._tools.get(request.tools), b"}")
-        return b"".join(parts)
+        extra = {**self._settings.extra_body, **request.extra_body}
+        messages = [
+            message.wire.get(WIRE) or message.wire.setdefault(WIRE, encode_message(message))
+            for message in request.messages
+        ]
+        return join_body(encode_head(head, extra), messages, request.tools)
 
     def _options(self, request: Request, dialect: Dialect, *, watched: bool) -> dict[str, Any]:
         """The fields that a server may not know, as far as there is something to say in them."""
@@ -328,6 +312,11 @@ def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
         return encode_json({**fields, **extra})[:-1] + b',"messages":['
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"The setting extra_body cannot be sent as JSON: {error}.") from error
+
+
+def join_body(head: bytes, messages: Iterable[bytes], tools: tuple[ToolSpec, ...]) -> bytes:
+    """The whole body: what grows from turn to turn comes before what stays."""
+    return b"".join((head, b",".join(messages), b"]", encode_tools(tools), b"}"))
 
 
 def encode_message(message: Message) -> bytes:
@@ -380,8 +369,11 @@ def _reasoning_field(message: Message) -> str:
     return REASONING_FIELDS[0]
 
 
+@lru_cache(maxsize=64)
 def encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
-    """The part of a request's body that offers these tools."""
+    """The part of a request's body that offers these tools; each list of specs is encoded once."""
+    if not tools:
+        return b""
     return b',"tools":' + encode_json([_describe_tool(tool) for tool in tools])
 
 
