@@ -1,7 +1,6 @@
 """`headgate undo`, as people type it."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,24 +48,6 @@ def test_the_latest_task_is_undone_and_said_to_be(changed: Path) -> None:
     assert (nothing.returncode, "nothing to undo" in nothing.stderr) == (2, True)
     assert "+2" in headgate(changed, "diff", "t1").stdout
     assert headgate(changed, "undo", "t9").returncode == 2
-
-
-def test_what_was_brought_back_is_undone_again(changed: Path) -> None:
-    before = (changed / "a.txt").read_text()
-    diff = headgate(changed, "diff", "t1").stdout
-    assert headgate(changed, "undo").returncode == 0
-    subprocess.run(["git", "apply"], cwd=changed, input=diff, text=True, check=True)
-    assert (changed / "a.txt").read_text() == before
-    (changed / "made" / "new.txt").unlink()
-    partly = headgate(changed, "undo", "t1")
-    assert (partly.returncode, "made/new.txt: does not hold" in partly.stdout) == (1, True)
-    (changed / "made" / "new.txt").write_text("new\n")
-    again = headgate(changed, "undo", "t1")
-    assert (again.returncode, again.stdout.splitlines()[0]) == (
-        0,
-        "Task t1 was undone: a.txt, made/new.txt.",
-    )
-    assert (changed / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
 def test_an_overlap_is_exit_code_1_and_names_the_hunk(changed: Path) -> None:

@@ -68,12 +68,6 @@ class TestMonorepo:
         (repo / "link").symlink_to("packages/api")
         assert resolve_package(repo, in_package(named)).package == "packages/api"
 
-    def test_none(self, repo: Path) -> None:
-        assert resolve_package(repo, Config()) == Config()
-        absent = ("run_tests", "execute", "escalate")
-        shown = [tool.name for tool in tools_for(Config(), ToolMeans())]
-        assert shown == [tool.name for tool in TOOLS if tool.name not in absent]
-
     @pytest.mark.parametrize(
         ("named", "said"),
         [
@@ -117,11 +111,6 @@ class TestMonorepo:
         assert (repo / "packages" / "api" / "app.py").read_text() == "new\n"
         assert (repo / "packages" / "web" / "app.js").read_text() == "old\n"
 
-    def test_a_secret_in_the_package_is_seen(self, repo: Path) -> None:
-        (repo / "packages" / "api" / "tls.key").write_text("x")
-        with pytest.raises(ToolDenied, match=r"tls\.key"):
-            context(repo, in_package("packages/api")).workspace.check_run("cat tls.key")
-
     def test_verification_runs_there(self, repo: Path) -> None:
         verifier = build_verifier(Folder(repo), in_package("packages/api"), Bus())
         assert verifier is not None
@@ -149,27 +138,10 @@ class TestBoundaries:
         ]
         assert (repo / "agent.yaml").read_text() == "x\n"
 
-    def test_what_people_are_told(self, repo: Path) -> None:
-        constraints = Constraints(boundaries=("the auth module", "the moon"))
-        task = Task(id="t1", text="x", goal="x", constraints=constraints)
-        assert task_boundaries(repo, Config(boundaries=("*.lock",)), task) == ResolvedBoundaries(
-            ("*.lock", "/src/auth.py"), (("the auth module", ("src/auth.py",)),), ("the moon",), ("*.lock",)
-        )
-
     async def test_those_of_the_start_hold(self, repo: Path) -> None:
         given = context(repo, Config(), "the auth module", resolved=ResolvedBoundaries(("agent.yaml",)))
         text = await run(given, "echo x > src/auth.py; echo x > agent.yaml")
         assert [line.partition(" (")[0] for line in text.splitlines()[2:]] == ["Restored: agent.yaml"]
-
-    async def test_hooks_are_kept_without_boundaries(self, repo: Path) -> None:
-        given = context(repo, Config())
-        text = await run(given, "cd .git; git config core.pager evil; cd hooks; echo x > pre-commit")
-        why = "commands may not change git's hooks and settings; the command had"
-        assert text.splitlines()[1:] == [
-            "exit code 0",
-            f"Restored: .git/config ({why} changed it).",
-            f"Removed: .git/hooks/pre-commit ({why} created it).",
-        ]
 
     async def test_nothing_is_left_when_it_is_forgotten(self, repo: Path) -> None:
         given = context(repo, Config(), "src/**")

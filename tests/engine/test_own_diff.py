@@ -5,7 +5,6 @@ from pathlib import Path
 
 from undo_cases import LINES, Bench, edit, make_bench, shell, steps, write
 
-from headgate.core import TaskEnded
 from headgate.log import Folder
 
 
@@ -67,31 +66,6 @@ async def test_a_file_that_a_person_changed_as_well_is_shared(any_bench: Bench) 
     assert bench.text("a.txt") == changed
 
 
-async def test_lines_that_both_changed_are_shown_with_a_remark(bench: Bench) -> None:
-    report = await bench.run(
-        edit("a.txt", "line 3\n", "LINE 3\n"),
-        lambda: mine(bench, "a.txt", "LINE 3\n", "mine\n"),
-        edit("a.txt", "mine\n", "mine and ours\n"),
-        lambda: bench.put("n.txt", "mine\n"),
-        shell("echo ours >> n.txt"),
-    )
-    assert (report.files_changed, report.shared) == (("a.txt", "n.txt"), ("a.txt", "n.txt"))
-    remark = "Also changed by somebody else meanwhile, which the diff cannot tell apart: a.txt, n.txt."
-    assert remark in report.summary
-    assert changed_lines(bench.engine.diff("t1")) == ["-line 3", "+mine and ours", "+mine", "+ours"]
-
-
-async def test_what_a_person_put_back_is_not_in_the_diff(bench: Bench) -> None:
-    report = await bench.run(
-        write("new.txt", "new\n"),
-        edit("a.txt", "line 3\n", "LINE 3\n"),
-        (bench.repo / "new.txt").unlink,
-        lambda: bench.put("a.txt", LINES),
-        shell("true"),
-    )
-    assert (report.files_changed, bench.engine.diff("t1")) == ((), b"")
-
-
 async def test_a_file_in_place_of_a_folder(bench: Bench) -> None:
     bench.put("place/old.txt", "old\n")
 
@@ -121,23 +95,8 @@ async def test_a_running_task_shows_its_own_changes(bench: Bench) -> None:
     assert [changed_lines(one) for one in seen] == [["+new"], ["+new", "+ours"]]
 
 
-async def test_a_person_s_edit_is_no_work_of_the_task(tmp_path: Path) -> None:
-    # A task that changes nothing and gives an answer is not verified; a person's edit must not change that.
-    bench = make_bench(tmp_path, steps("false"))
-    report = await bench.run(lambda: bench.put("notes.md", "mine\n"))
-    bench.engine.store.close()
-    assert report.files_changed == ()
-
-
 async def test_the_checks_judge_the_tree_as_it_is(tmp_path: Path) -> None:
     bench = make_bench(tmp_path, steps("grep -q mine notes.md"))
     report = await bench.run(write("new.txt", "new\n"), lambda: bench.put("notes.md", "mine\n"))
     bench.engine.store.close()
     assert (report.state, report.verified, report.files_changed) == ("SUCCESS", True, ("new.txt",))
-
-
-async def test_a_task_that_nobody_disturbed_has_one_tree(bench: Bench) -> None:
-    await bench.run(write("new.txt", "new\n"))
-    ended = [event.body for event in bench.engine.store.events("t1")][-1]
-    assert isinstance(ended, TaskEnded)
-    assert (ended.whole, ended.shared) == ("", ())

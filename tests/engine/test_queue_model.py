@@ -1,48 +1,30 @@
 """The queue and the states against a plain model: random interleavings, and real processes that die."""
 
-import asyncio
-import os
 import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import get_args
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 
 from headgate.core import (
     FINAL_STATES,
     SETTLED_STATES,
     ImpossibleTransition,
-    MessageAdded,
     Standing,
-    Task,
     TaskState,
 )
 from headgate.core.task import TRANSITIONS
-from headgate.log import Draft, Folder, Store, changes
+from headgate.log import Folder, Store, changes
 from headgate.log.database import MIGRATIONS
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
-STORES = 3
-ENDS = st.sampled_from((*sorted(FINAL_STATES), "PROPOSED", "PROPOSED", "PROPOSED"))
 MEMORY = Path("/dev/shm")
-DRAFT = Draft("", 0, 1.0, MessageAdded(role="user", slug="x"), "content")
 
 
 class Model:
@@ -104,177 +86,6 @@ class Model:
 
 def rows_of(store: Store) -> dict[str, tuple[str, int | None, bool]]:
     return {row.task.id: (row.state, row.position, row.applying) for row in store.tasks()}
-
-
-class QueueMachine(RuleBasedStateMachine):
-    """Several connections do anything in any order."""
-
-    steps: ClassVar[Counter[str]] = Counter()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory(
-            prefix="headgate-queue-", dir=MEMORY if MEMORY.is_dir() else None
-        )
-        self.path = Path(self.folder.name) / "headgate.db"
-        self.stores = [Store(self.path) for _ in range(STORES)]
-        # Kept open till the end: closing a file gives up every lock that this process has on it.
-        parts = [self.path, self.path.with_name("headgate.db-wal")]
-        self.files = [os.open(part, os.O_RDONLY) for part in parts]
-        self.model = Model()
-        self.asked = False
-        self.loop = asyncio.new_event_loop()
-        self.steps["interleavings"] += 1
-
-    def append(self, which: int, number: int, state: TaskState | None) -> None:
-        self.loop.run_until_complete(self.stores[which].append(f"t{number}", [DRAFT], state))
-
-    def some_task(self, data: st.DataObject) -> int:
-        return data.draw(st.integers(1, self.model.last))
-
-    @rule(which=st.integers(0, STORES - 1), length=st.sampled_from((1, 300, 3000)))
-    def submit(self, which: int, length: int) -> None:
-        self.steps["submit"] += 1
-        text = f"secret{self.model.last + 1:06}" * length
-        added = self.stores[which].add_task(
-            lambda task_id: Task(id=task_id, text=text, goal="g"), created=1.0
-        )
-        self.model.join(int(added.id[1:]))
-
-    @initialize(count=st.integers(2, 4))
-    def begin(self, count: int) -> None:
-        for which in range(count):
-            self.submit(which % STORES, 1)
-        self.carry_out(0, "PROPOSED")
-
-    @precondition(lambda self: self.model.running is None and self.model.waiting)
-    @rule(which=st.integers(0, STORES - 1), state=ENDS)
-    def carry_out(self, which: int, state: TaskState) -> None:
-        self.claim(which)
-        self.end((which + 1) % STORES, state)
-
-    @rule(which=st.integers(0, STORES - 1))
-    def claim(self, which: int) -> None:
-        self.steps["claim"] += 1
-        if self.model.running is not None and self.model.waiting:
-            with pytest.raises(ImpossibleTransition):
-                self.stores[which].claim()
-            return
-        claimed = self.stores[which].claim()
-        assert (claimed and claimed.id) == (f"t{self.model.waiting[0]}" if self.model.waiting else None)
-        if claimed:
-            self.model.move(int(claimed.id[1:]), "RUNNING")
-            self.asked = False
-
-    @precondition(lambda self: self.model.running is not None)
-    @rule(which=st.integers(0, STORES - 1), state=ENDS)
-    def end(self, which: int, state: TaskState) -> None:
-        self.steps["end"] += 1
-        assert self.model.running is not None
-        self.append(which, self.model.running, state)
-        self.model.move(self.model.running, state)
-
-    @precondition(lambda self: self.model.last > 0)
-    @rule(which=st.integers(0, STORES - 1), data=st.data())
-    def cancel(self, which: int, data: st.DataObject) -> None:
-        self.steps["cancel"] += 1
-        number = self.some_task(data)
-        outcome = self.stores[which].cancel(f"t{number}", 1.0)
-        match self.model.standing(number):
-            case "QUEUED":
-                self.model.move(number, "GONE")
-                assert outcome == "removed"
-            case "QUEUED_TO_APPLY":
-                self.model.move(number, "PROPOSED")
-                assert outcome == "returned"
-            case "RUNNING":
-                self.asked = True
-                assert outcome == "asked"
-            case old:
-                assert outcome == ("unknown" if old == "GONE" else "settled")
-
-    @precondition(lambda self: "PROPOSED" in self.model.settled.values())
-    @rule(
-        which=st.integers(0, STORES - 1),
-        data=st.data(),
-        state=st.sampled_from(("QUEUED", "QUEUED", "CANCELLED")),
-    )
-    def apply_or_abort(self, which: int, data: st.DataObject, state: TaskState) -> None:
-        self.steps["apply or abort"] += 1
-        proposals = sorted(task for task, state in self.model.settled.items() if state == "PROPOSED")
-        number = data.draw(st.sampled_from(proposals))
-        self.append(which, number, state)
-        self.model.move(number, "QUEUED_TO_APPLY" if state == "QUEUED" else "CANCELLED")
-
-    @precondition(lambda self: self.model.last > 0)
-    @rule(which=st.integers(0, STORES - 1), data=st.data(), state=st.sampled_from(STATES))
-    def try_the_impossible(self, which: int, data: st.DataObject, state: TaskState) -> None:
-        number = self.some_task(data)
-        old, new = self.model.standing(number), "QUEUED_TO_APPLY" if state == "QUEUED" else state
-        if new not in TRANSITIONS[old] and not (old == new == "RUNNING"):
-            self.steps["impossible"] += 1
-            with pytest.raises(ImpossibleTransition):
-                self.append(which, number, state)
-
-    @rule(which=st.integers(0, STORES - 1))
-    def crash_and_resume(self, which: int) -> None:
-        """A process is gone; another one takes up what it ran. (Killed for real: in the test below.)"""
-        self.steps["crash and resume"] += 1
-        fresh = Store(self.path)
-        self.stores[which].close()
-        self.stores[which] = fresh
-        if self.model.running is not None:
-            row = fresh.running()
-            assert row is not None
-            assert row.task.id == f"t{self.model.running}"
-            self.append(which, self.model.running, "RUNNING")
-
-    @invariant()
-    def every_store_agrees(self) -> None:
-        expected = self.model.rows()
-        for store in self.stores:
-            assert rows_of(store) == expected
-        if self.model.running is not None:
-            assert self.stores[0].is_cancelled(f"t{self.model.running}") == self.asked
-        assert {int(event.task[1:]) for event in self.stores[0].events()}.isdisjoint(self.model.gone)
-
-    @invariant()
-    def no_byte_of_a_cancelled_one_is_left(self) -> None:
-        data = b"".join(os.pread(file, os.fstat(file).st_size, 0) for file in self.files)
-        assert [number for number in self.model.gone if f"secret{number:06}".encode() in data] == []
-
-    def teardown(self) -> None:
-        for store in self.stores:
-            store.close()
-        for file in self.files:
-            os.close(file)
-        self.loop.close()
-        self.folder.cleanup()
-
-
-KINDS = (
-    "interleavings",
-    "submit",
-    "claim",
-    "end",
-    "cancel",
-    "apply or abort",
-    "impossible",
-    "crash and resume",
-)
-
-
-def test_random_interleavings_of_several_connections(
-    record_property: Callable[[str, object], None],
-) -> None:
-    run_state_machine_as_test(
-        QueueMachine,
-        settings=settings(max_examples=25, stateful_step_count=40, derandomize=True, deadline=None),
-    )
-    steps = QueueMachine.steps
-    assert all(steps[kind] for kind in KINDS), steps
-    record_property("queue: interleavings of several connections", steps.pop("interleavings"))
-    record_property("queue: steps in them", steps.total())
 
 
 INTERLEAVINGS = 2_000

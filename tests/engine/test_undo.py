@@ -16,7 +16,7 @@ from undo_cases import (
     write,
 )
 
-from headgate.core import EditsNoticed, RewriteFinished, RewriteStarted, TaskStarted, build_report, fold
+from headgate.core import EditsNoticed, RewriteStarted, TaskStarted, build_report, fold
 from headgate.engine import Overlap, Undone
 from headgate.errors import ConfigError
 from headgate.log import Draft
@@ -233,42 +233,6 @@ async def test_a_log_that_does_not_tell_whose_changes_they_are_is_not_trusted(be
     await store.append("t1", [Draft("", 0, 0.0, EditsNoticed(before="", after=""))])
     with pytest.raises(ConfigError, match="not recorded which changes"):
         await bench.engine.undo("t1")
-
-
-async def test_a_task_that_ran_nothing_in_the_way_has_no_edits_in_its_log(bench: Bench) -> None:
-    await bench.run(write("new.txt", "1\n"), shell("echo 2 >> new.txt"), write("new.txt", "3\n"))
-    kinds = [type(event.body) for event in bench.engine.store.events("t1")]
-    assert EditsNoticed not in kinds
-    await undo(bench)
-    kinds = [type(event.body) for event in bench.engine.store.events("t1")]
-    assert kinds[-2:] == [RewriteStarted, RewriteFinished]
-
-
-async def test_an_undo_is_repeated_when_the_changes_are_back(bench: Bench) -> None:
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), shell("rm gone.sh"))
-    before, diff = bench.files(), bench.engine.diff("t1")
-    await undo(bench)
-    for _ in range(2):
-        with pytest.raises(ConfigError, match=r"undone already: headgate diff t1 \| git apply"):
-            await bench.engine.undo("t1")
-        bench.apply(diff)
-        assert bench.files() == before
-        assert set((await undo(bench)).files) == {"a.txt", "gone.sh", "new.txt"}
-    bench.put("a.txt", LINES + "mine\n")
-    with pytest.raises(ConfigError, match="undone already"):
-        await bench.engine.undo("t1")
-    bench.apply(diff)
-    (bench.repo / "new.txt").unlink()
-    found = await bench.engine.undo("t1")
-    assert isinstance(found, Overlap)
-    assert found.sentences() == [
-        "Nothing was changed: task t1 is undone already, and can be undone again only when the working tree"
-        " holds all that it wrote.",
-        "  new.txt: does not hold what the task wrote",
-    ]
-    bench.put("new.txt", "new\n")
-    await undo(bench)
-    assert bench.text("a.txt") == LINES + "mine\n"
 
 
 async def test_the_time_that_a_task_took_does_not_grow_by_an_undo(bench: Bench) -> None:

@@ -104,19 +104,10 @@ async def test_an_overlap_changes_nothing_and_the_worktree_stays(bench: Bench) -
     assert not (bench.repo / ".headgate/worktrees/t1").exists()
     with pytest.raises(ConfigError, match="no worktree any more"):
         await bench.engine.abort("t1")
-
-
-async def test_what_was_discarded_is_not_applied(bench: Bench) -> None:
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), worktree=True)
-    await bench.engine.abort("t1")
-    before = bench.files()
-    assert report_of(bench).discarded
     for ask in (bench.engine.merge, bench.engine.undo):
         with pytest.raises(ConfigError, match="Task t1 was discarded: headgate diff"):
             await ask("t1")
-    assert bench.files() == before
-    assert not report_of(bench).merged
-    assert b"+new" in bench.engine.diff("t1")
+    assert (report_of(bench).discarded, report_of(bench).merged, bench.files()) == (True, False, before)
 
 
 async def test_what_was_applied_cannot_be_discarded_or_applied_again(bench: Bench) -> None:

@@ -98,23 +98,6 @@ def check(damaged: bytes, folder: Path) -> str:
     return "set aside"
 
 
-def test_each_page_zeroed_in_turn(sound: bytes, tmp_path: Path) -> None:
-    results = []
-    for page in range(len(sound) // PAGE):
-        damaged = bytearray(sound)
-        damaged[page * PAGE : page * PAGE + PAGE] = bytes(PAGE)
-        folder = tmp_path / str(page)
-        folder.mkdir()
-        results.append(check(bytes(damaged), folder))
-    assert results[0] == "set aside"
-    assert results.count("named") > len(results) // 2
-
-
-@pytest.mark.parametrize("size", [99, 100, PAGE - 1, PAGE, 3 * PAGE + 5, 20 * PAGE])
-def test_each_place_of_truncation(sound: bytes, tmp_path: Path, size: int) -> None:
-    assert check(sound[:size], tmp_path) == "set aside"
-
-
 @st.composite
 def damages(draw: st.DrawFn) -> Callable[[bytes], bytes]:
     seed, kinds = (

@@ -33,16 +33,9 @@ def plant(path: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED)
-def test_a_store_with_unknown_objects_is_not_opened(tmp_path: Path, statement: str) -> None:
-    path = tmp_path / "headgate.db"
-    Store(path).close()
-    plant(path, statement)
-    with pytest.raises(StoreError, match=r"Headgate did not create: .* Move the file away"):
-        Store(path)
-
-
-@pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED)
-async def test_objects_that_come_later_stop_every_write(tmp_path: Path, statement: str) -> None:
+async def test_objects_of_somebody_else_stop_every_write_and_every_opening(
+    tmp_path: Path, statement: str
+) -> None:
     path = tmp_path / "headgate.db"
     store = Store(path)
     task = queue(store)
@@ -53,6 +46,8 @@ async def test_objects_that_come_later_stop_every_write(tmp_path: Path, statemen
     with pytest.raises(StoreError, match="Headgate did not create"):
         queue(store)
     store.close()
+    with pytest.raises(StoreError, match=r"Headgate did not create: .* Move the file away"):
+        Store(path)
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT state FROM tasks").fetchall() == [("RUNNING",)]
         assert db.execute("SELECT COUNT(*) FROM events").fetchone() == (1,)

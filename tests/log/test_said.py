@@ -118,14 +118,3 @@ async def test_concurrent_ends_and_lines_lose_nothing(store: Store) -> None:
         if said:
             last = store.lines(task)[-1].number
             await store.append(task, [Draft("", 0, 0.0, ENDED)], "SUCCESS", last_line=last)
-
-
-def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "headgate.db"
-    Store(path).close()
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DROP TABLE said")
-        db.execute("DROP INDEX rewrite_events")
-        db.execute("PRAGMA user_version = 5")
-    with closing(Store(path)) as store:
-        assert store.say(add(store), "hello", 0.0)

@@ -52,17 +52,10 @@ class Overlap:
     problems: tuple[str, ...]
     later: tuple[str, ...] = ()
     """Later tasks that changed the same files, the latest first: they have to be undone before."""
-    undone: bool = False
-    """The task was undone before, and only a part of its changes is back."""
 
     def sentences(self) -> list[str]:
         """What people are told."""
         first = f"Nothing was changed: the changes of task {self.task} no longer fit the working tree."
-        if self.undone:
-            first = (
-                f"Nothing was changed: task {self.task} is undone already, and can be undone again only when"
-                " the working tree holds all that it wrote."
-            )
         lines = [first, *(f"  {problem}" for problem in self.problems)]
         if self.later:
             names = ", then ".join(self.later)

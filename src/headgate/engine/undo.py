@@ -68,6 +68,11 @@ def check_undoable(row: TaskRow, state: State) -> None:
     if row.state == "PROPOSED":
         raise ConfigError(f"Task {name} is a proposal, and is not in the working tree:"
                           f" headgate abort {name} discards it.")  # fmt: skip
+    if row.undone:
+        raise ConfigError(
+            f"Task {name} is undone already: headgate diff {name} | git apply restores its changes, and"
+            " git apply -R in its place undoes them again."
+        )
     if row.state not in FINAL_STATES:
         raise ConfigError(f"Task {name} is {row.state}: it can be undone when it has ended.")
     if not state.files_changed:
@@ -87,16 +92,11 @@ def check_undoable(row: TaskRow, state: State) -> None:
 
 
 async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Undone | Overlap:
-    """Takes a task's changes back. It may be repeated if the same changes were applied again.
-
-    ConfigError if there is nothing to undo, or somebody works here.
-    """
+    """Takes a task's changes back. ConfigError if there is nothing to undo, or somebody works here."""
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
         check_undoable(row, state)
         plan = await asyncio.to_thread(_plan, folder, row.task.id, state)
-        if row.undone:
-            plan = await asyncio.to_thread(_unless_still_undone, folder, row.task.id, state, plan)
         if isinstance(plan, Overlap):
             return replace(plan, later=later_tasks(store, row, plan.problems))
         record = store_record(store, row.task.id, now)
@@ -161,27 +161,6 @@ def _changed_meanwhile(snapshots: Snapshots, state: State) -> list[str]:
         return list(state.files_changed)
     found = own_differences(snapshots, state, state.baseline, whole_tree(state))
     return [show_path(one.path) for one in found]
-
-
-def _unless_still_undone(folder: Folder, task: str, state: State, plan: _Plan | Overlap) -> _Plan | Overlap:
-    """The plan for a task that was undone before, if the tree again holds all that it wrote.
-
-    ConfigError if the tree holds nothing of it.
-    """
-    before, after = spans_of(state)[0] if state[Rewrites].merge else (state.baseline, state.end_tree)
-    with Snapshots.apart(folder.repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
-        found = [one for one in own_differences(snapshots, state, before, after) if one.is_plain]
-        again = fit(own_workspace(folder), snapshots, found)
-    own = {show_path(one.path) for one in found}
-    if not isinstance(again, Misfit) and {show_path(one.path) for one in again} == own:
-        raise ConfigError(
-            f"Task {task} is undone already: headgate diff {task} | git apply restores its changes."
-        )
-    if isinstance(plan, Overlap):
-        return replace(plan, undone=True)
-    back = own - {show_path(change.path) for change in plan.changes}
-    problems = tuple(f"{path}: does not hold what the task wrote" for path in sorted(back))
-    return Overlap(task, problems, undone=True) if problems else plan
 
 
 def _new_folders(snapshots: Snapshots, state: State, changes: Iterable[ProposedChange]) -> set[str]:

@@ -99,18 +99,6 @@ def test_a_memory_with_values_of_a_wrong_type_is_damage(store: Store) -> None:
         memories_of(store).all()
 
 
-def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "headgate.db"
-    Store(path).close()
-    with closing(sqlite3.connect(path)) as db, db:
-        for table in ("memories", "said"):
-            db.execute(f"DROP TABLE {table}")
-        db.execute("DROP INDEX rewrite_events")
-        db.execute("PRAGMA user_version = 4")
-    with closing(Store(path)) as store:
-        assert memories_of(store).all() == []
-
-
 @pytest.mark.parametrize(
     ("query", "ids"),
     [

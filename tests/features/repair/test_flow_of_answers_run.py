@@ -11,7 +11,6 @@ from headgate.config import load_config
 from headgate.core import (
     Constraints,
     Event,
-    FixAttempted,
     Message,
     Reply,
     Report,
@@ -108,29 +107,6 @@ def run(repo: Path, flow: str, cart: str, answer: str = ANSWER, check: str = TES
 
 def told(report: Report) -> tuple[str, str, bool]:
     return report.state, report.reason, report.verified
-
-
-def test_answers_alone_with_one_that_passes(tmp_path: Path) -> None:
-    ran = run(tmp_path, LINE % "fail" + "checks: [verify]\n", BROKEN)
-    assert told(ran.report) == ("SUCCESS", "done", True)
-    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 1, [(True, False), (False, True)])
-    assert (tmp_path / "cart.py").read_text() == SOUND
-
-
-def test_answers_alone_where_the_check_passes_from_the_start(tmp_path: Path) -> None:
-    ran = run(tmp_path, LINE % "fail" + "checks: [verify]\n", SOUND)
-    assert told(ran.report) == ("SUCCESS", "done", True)
-    assert (ran.stages, ran.requests, ran.verifications) == ([], 0, [(True, True), (False, True)])
-    assert ran.report.files_changed == ()
-
-
-def test_answers_alone_of_which_none_passes(tmp_path: Path) -> None:
-    ran = run(tmp_path, LINE % "skip" + "checks: [verify]\n", BROKEN, USELESS)
-    assert told(ran.report) == ("STUCK", "verify_loops", False)
-    # The same questions are not asked again; the last request is for hypotheses.
-    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 2, [(True, False), (False, False)])
-    assert not [event for event in ran.events if isinstance(event.body, FixAttempted)]
-    assert (tmp_path / "cart.py").read_text() == BROKEN
 
 
 def test_an_answer_that_passes_only_in_a_copy_ends_stuck(tmp_path: Path) -> None:
