@@ -22,9 +22,16 @@ from headgate.checks import CHECKS
 from headgate.config.phase_settings import PhaseControl, PhaseProbe, PhaseRules
 from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
-from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
-from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
+from headgate.core.knobs import (
+    Agent,
+    AgentOptions,
+    Budget,
+    Compaction,
+    CompactionAgent,
+    ToolScope,
+    ViewPolicy,
+)
 from headgate.core.names import FLAT_NAMES, FOR_ALL_STAGES
 from headgate.core.settings import (
     Limits,

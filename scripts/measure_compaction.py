@@ -19,7 +19,7 @@ from session_records import split_session  # noqa: E402
 
 from cases import CASES  # noqa: E402
 from headgate.core import Compaction, size_of  # noqa: E402
-from headgate.run.stage_summary import StageRecord, summarise_stage  # noqa: E402
+from headgate.features.compaction.summary import StageRecord, summarise_stage  # noqa: E402
 from views import read_messages  # noqa: E402
 
 STRATEGIES = ("aggressive", "moderate", "comprehensive")

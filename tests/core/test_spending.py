@@ -12,7 +12,6 @@ from headgate.core import (
     Reply,
     ReplyFailed,
     ReplyReceived,
-    StageCompacted,
     State,
     Usage,
     UsageLine,
@@ -25,6 +24,7 @@ from headgate.core import (
     usage_table,
 )
 from headgate.errors import ReplyInvalid
+from headgate.features.compaction import StageCompacted
 from headgate.features.phases import PhaseProbed
 
 FREE = ModelSettings(model="openai/local")

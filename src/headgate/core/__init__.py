@@ -48,13 +48,6 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
-from headgate.core.compaction import (
-    SUMMARY_SCHEMA,
-    Compaction,
-    CompactionAgent,
-    Strategy,
-    due_stages,
-)
 from headgate.core.conditions import (
     CODE,
     Situation,
@@ -114,6 +107,9 @@ from headgate.core.knobs import (
     Agent,
     AgentOptions,
     Budget,
+    Compaction,
+    CompactionAgent,
+    Strategy,
     ToolScope,
     ViewPolicy,
     full_tool_name,
@@ -381,7 +377,6 @@ from headgate.core.turn_events import (
     ReplyFailed,
     ReplyReceived,
     Servers,
-    StageCompacted,
     TaskStatusGiven,
     ToolFinished,
     ToolStarted,

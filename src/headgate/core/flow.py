@@ -13,10 +13,9 @@ from pydantic import (
     model_validator,
 )
 
-from headgate.core.compaction import Compaction
 from headgate.core.conditions import CODE, check_condition
 from headgate.core.instructions import SystemPart, system_parts
-from headgate.core.knobs import ID, Agent, Budget, ToolScope, ViewPolicy, spread_agent
+from headgate.core.knobs import ID, Agent, Budget, Compaction, ToolScope, ViewPolicy, spread_agent
 from headgate.core.names import (
     ERROR_NAMES,
     FLAT_NAMES,

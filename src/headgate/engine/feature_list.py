@@ -5,11 +5,18 @@ from collections.abc import Mapping
 from headgate import run
 from headgate.checks import CHECKS, Check
 from headgate.features import repair
+from headgate.features.compaction import feature as compaction
 from headgate.features.mentions import feature as mentions
 from headgate.features.phases import feature as phases
 from headgate.features.scouts import feature as scouts
 
-FEATURES: tuple[run.Feature, ...] = (scouts.FEATURE, repair.FEATURE, mentions.FEATURE, phases.FEATURE)
+FEATURES: tuple[run.Feature, ...] = (
+    scouts.FEATURE,
+    repair.FEATURE,
+    mentions.FEATURE,
+    compaction.FEATURE,
+    phases.FEATURE,
+)
 
 KINDS: Mapping[str, run.Kind] = run.KINDS | {
     kind.name: kind for feature in FEATURES for kind in feature.kinds

@@ -21,10 +21,10 @@ from headgate.core import (
     Options,
     Price,
     Spending,
-    StageCompacted,
     stage_ids,
 )
 from headgate.errors import ConfigError
+from headgate.features.compaction import StageCompacted
 from headgate.models import (
     ScriptedModel,
     find_endpoint,

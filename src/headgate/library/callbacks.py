@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.core import DecisionMade, Event, StageCompacted, StageEnded, StageSkipped, StageStarted, State
+from headgate.core import DecisionMade, Event, StageEnded, StageSkipped, StageStarted, State
 from headgate.errors import HeadgateError
+from headgate.features.compaction import StageCompacted
 from headgate.library.flow import CompiledFlow
 from headgate.library.results import StageResult, stage_result
 from headgate.run import ProgramFailed, call_program

@@ -10,6 +10,7 @@ from typing import Unpack
 
 from headgate.core import PLANNER, Decision, Event
 from headgate.errors import ConfigError
+from headgate.features.compaction.feature import compact_later
 from headgate.library.callbacks import call_back, tell_callbacks
 from headgate.library.checkpoints import Checkpoint, Saver
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
@@ -75,7 +76,7 @@ class FlowRun:
             raise ConfigError("Only a flow that runs without `repo` can be compacted on request.")
         if self._work.job is None:
             raise ConfigError("There is nothing to compact yet: the flow has not started.")
-        self._work.job.compact(stage)
+        compact_later(self._work.job, stage)
 
     def cancel(self) -> None:
         """Stops the flow. `result()` then returns what there is."""

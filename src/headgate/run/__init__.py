@@ -1,8 +1,9 @@
 """The loop: flow, group, stage, turn. A room above registers more kinds of stages."""
 
+from headgate.run.asking import reply_in_time
 from headgate.run.attempts import restore
 from headgate.run.feature import Attached, Feature
-from headgate.run.first_messages import context_document, window_of
+from headgate.run.first_messages import UNKNOWN_WINDOW, context_document, window_of
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed
 from headgate.run.job import Clock, Job, Memory, Models, Parts, People, Pinned, Place
@@ -13,7 +14,7 @@ from headgate.run.program_code import ProgramFailed, call_program
 from headgate.run.stage import Conversation, Entrance, Finder, Judge, Kind, Search, StageEnd, StageRun
 from headgate.run.talk import take_step
 from headgate.run.tool_runs import hashes_of, write_changes
-from headgate.run.transcript import read_reply, reply_content
+from headgate.run.transcript import Transcript, read_reply, reply_content, whole_lines
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model
 from headgate.run.verification import Observer, StepsRun, run_verification

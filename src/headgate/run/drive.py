@@ -21,12 +21,11 @@ from headgate.core import (
     place_of,
     split_path,
 )
-from headgate.run.compaction import compact_due
 from headgate.run.exits import try_exit
 from headgate.run.job import Job
 from headgate.run.ports import CallPorts
 from headgate.run.stage import StageEnd, StageRun, TaskList
-from headgate.run.talk import Talk, open_conversation, take_step
+from headgate.run.talk import Talk, open_conversation, say_stages_ended, take_step
 from headgate.run.task_list import NAMES, NAMES_CHARS, Tasks, TasksPort
 from headgate.run.turn import finish_turn, take_turn
 
@@ -53,7 +52,7 @@ async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
             if not tasks.open_tasks():
                 await _finish(run, tasks)
         end = await take_step(current, take_turn)
-        await compact_due(current)
+        await say_stages_ended(current)
         if end is None:
             continue
         if current is run:

@@ -1,7 +1,8 @@
 """What a folder below `features` adds to the loop."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.checks import Check
 from headgate.config import Config
@@ -40,5 +41,10 @@ class Feature:
     """What a conversation begins with, besides the task, in a context window of so many tokens."""
     sends: Callable[[StageRun, Sequence[Message]], Sequence[Message]] | None = None
     """What the model is sent in place of the view of a conversation."""
+    before_turn: Callable[[StageRun], Awaitable[None]] | None = None
     after_turn: Callable[[StageRun], Awaitable[None]] | None = None
     """What follows a turn, which is committed by then."""
+    stages_ended: Callable[[StageRun], Awaitable[None]] | None = None
+    """What follows when stages of a conversation have ended, and others may go on with it."""
+    replays: Mapping[type[Body], Callable[[StageRun, Any, str], None]] = field(default_factory=dict)
+    """What takes an event of an attempt, and what was kept with it, into memory again after a crash."""

@@ -35,8 +35,7 @@ from headgate.reading import condense_output
 from headgate.run.feature import Attached
 from headgate.run.job import Job
 from headgate.run.stage import fact_stages, say_facts
-from headgate.run.stage_summary import whole_lines
-from headgate.run.transcript import Transcript
+from headgate.run.transcript import Transcript, whole_lines
 from headgate.tools import listing, render_plan
 from headgate.tree import Workspace
 

@@ -30,9 +30,7 @@ from headgate.core import (
     expand_steps,
     over_limit,
     stage_ids,
-    unknown_name,
 )
-from headgate.errors import ConfigError
 from headgate.reading import TaskDiff
 from headgate.run.followed import Followed
 from headgate.run.scope import limited_status_tool, stable_specs
@@ -233,8 +231,6 @@ class Memory:
     """What the model was told about the tree that it had tested last, by that tree."""
     failure_message: str = ""
     """What the stage that makes the fix is told about the latest failed verification."""
-    asked_compactions: list[str | None] = field(default_factory=list)
-    """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
     _of_features: dict[type[Any], Any] = field(default_factory=dict)
 
     def of(self, feature: type[T]) -> T:
@@ -359,16 +355,6 @@ class Job:
         if template is None or not entered:
             return None
         return template.model_copy(update={"id": name, "item": entered[0].item, "foreach": None})
-
-    def compact(self, stage: str | None = None) -> None:
-        """Replaces the messages of an ended stage by a summary before the next turn; None: of all of them.
-
-        May be called at any time. ConfigError if there is no such stage.
-        """
-        names = {leaf.id for leaf in self.flow.leaves()} | set(self.state.tree.attempts)
-        if stage is not None and stage not in names:
-            raise ConfigError(f"Cannot compact: {unknown_name('stage', stage, names)}.")
-        self.memory.asked_compactions.append(stage)
 
     def shares_conversation(self, stage: Stage) -> bool:
         """Whether other stages of the flow continue the conversation of this one, or it theirs."""

@@ -22,7 +22,6 @@ from headgate.core import (
     ReplyFailed,
     ReplyReceived,
     Role,
-    StageCompacted,
     StageEnded,
     StageStarted,
     StopAsked,
@@ -40,7 +39,6 @@ from headgate.core import (
     wait_seconds,
 )
 from headgate.run.asking import known_window
-from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import fail_if_too_little_done, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
@@ -64,6 +62,8 @@ GAVE_UP = ("failed_calls", "retry_exhaustion", "loop", "task_status_standalone_l
 """Why a model is made to conclude whose work may be done all the same."""
 
 
+_GOES_ON = ("advance", "skip", "fail")
+"""The decisions after which other stages may read the conversation."""
 Take = Callable[[StageRun], Awaitable[None]]
 
 
@@ -135,6 +135,13 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
     await job.log.commit()
 
 
+async def say_stages_ended(run: StageRun) -> None:
+    """Lets features know that stages of a conversation have ended."""
+    for feature in run.job.parts.features:
+        if feature.stages_ended:
+            await feature.stages_ended(run)
+
+
 async def _tell_task(run: StageRun) -> None:
     """The task, with what features attach to it."""
     lines = tuple(run.job.state[Person].said)
@@ -155,8 +162,9 @@ async def _tell_task(run: StageRun) -> None:
 
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
-    if run.job.memory.asked_compactions:
-        await compact_asked(run.job)
+    for feature in run.job.parts.features:
+        if feature.before_turn:
+            await feature.before_turn(run)
     window = known_window(run.job, run.stage.model)
     if most := run.stage.view.max_tokens:
         window = min(window or most, most)
@@ -319,7 +327,11 @@ class Talk(Conversation):
         return await take_turns(run, take_turn)
 
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
-        await compact_ended(run, end, ended)
+        """Where the flow ends with the stage, its last question still needs what was said."""
+        await super().after_end(run, end, ended)
+        action = end.decision.action
+        if action in _GOES_ON and (action != "fail" or not run.stage.required):
+            await say_stages_ended(run)
 
     def replay(self, run: StageRun, body: Body, content: str) -> None:
         """Does to the transcript what an event did to it when it happened."""
@@ -329,8 +341,6 @@ class Talk(Conversation):
                 transcript.begin_stage(place_of(run.path), run.path)
             case StageEnded():
                 transcript.end_stage(place_of(run.path), body)
-            case StageCompacted():
-                take_summary(run.job, run.path, body, content)
             case ImageAdded():
                 transcript.coming_images.append(Image(body.media_type, content))
             case MessageAdded(slug=slug):
@@ -361,4 +371,6 @@ class Talk(Conversation):
             case ViewCompacted():
                 transcript.rebuild(stage.view, body.chars)
             case _:
-                pass
+                for feature in run.job.parts.features:
+                    if replay := feature.replays.get(type(body)):
+                        replay(run, body, content)

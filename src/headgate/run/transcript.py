@@ -1,7 +1,7 @@
 """A conversation: what was said, and what the model is sent of it."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -344,3 +344,15 @@ def read_reply(content: str) -> Message:
     calls = tuple(ToolCall(*call) for call in kept.get("calls", ()))
     reasoning, opaque = kept.get("reasoning", ""), kept.get("opaque", "")
     return Message("assistant", kept.get("content", ""), calls, reasoning=reasoning, opaque=opaque)
+
+
+def whole_lines(message: Message) -> Iterator[str]:
+    """A message as text, nothing left out."""
+    if message.role == "tool":
+        yield f"{'failed' if message.failed else 'result'}: {message.content}"
+    elif message.role == "assistant":
+        yield from (f"thought: {message.reasoning}",) if message.reasoning else ()
+        yield from (f"said: {message.content}",) if message.content else ()
+        yield from (f"called {call.name} {call.arguments}" for call in message.calls)
+    else:
+        yield f"told: {message.content}"

@@ -122,18 +122,6 @@ def _short_lines(message: Message) -> Iterator[str]:
 # For a model that writes the summary: what it is sent, and what it answered.
 
 
-def whole_lines(message: Message) -> Iterator[str]:
-    """A message as text, nothing left out."""
-    if message.role == "tool":
-        yield f"{'failed' if message.failed else 'result'}: {message.content}"
-    elif message.role == "assistant":
-        yield from (f"thought: {message.reasoning}",) if message.reasoning else ()
-        yield from (f"said: {message.content}",) if message.content else ()
-        yield from (f"called {call.name} {call.arguments}" for call in message.calls)
-    else:
-        yield f"told: {message.content}"
-
-
 def chunk_texts(texts: Iterable[str], room: int) -> list[str]:
     """The texts in order, packed into as few pieces as that allows. No piece is longer than the room."""
     chunks: list[str] = []

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from headgate.core import (
-    SUMMARY_SCHEMA,
     Compaction,
     CompactionAgent,
     Ending,
@@ -18,13 +17,13 @@ from headgate.core import (
     Message,
     Note,
     Stage,
-    StageCompacted,
     ToolCall,
-    due_stages,
     flow_as_written,
     fold,
 )
-from headgate.run.stage_summary import (
+from headgate.features.compaction import StageCompacted
+from headgate.features.compaction.feature import due_stages
+from headgate.features.compaction.summary import (
     CHAIN_CHARS,
     ERRORS_CHARS,
     StageRecord,
@@ -34,6 +33,7 @@ from headgate.run.stage_summary import (
     render_answer,
     summarise_stage,
 )
+from headgate.features.compaction.writer import SUMMARY_SCHEMA
 
 
 def test_the_defaults() -> None:
@@ -46,7 +46,6 @@ def test_the_defaults() -> None:
         "preserve": ("outputs", "decisions", "errors"),
         "agent": None,
     }
-    assert CompactionAgent().answer_schema == SUMMARY_SCHEMA
     assert Flow(name="f", stages=(Stage(id="a"),)).compaction is None
 
 

@@ -8,7 +8,7 @@ from headgate.core import (
     Strategy,
     size_of,
 )
-from headgate.run.stage_summary import StageRecord, summarise_stage
+from headgate.features.compaction.summary import StageRecord, summarise_stage
 from views import load_session
 
 

@@ -1,12 +1,9 @@
-"""Ended stages in conversations that stages share: a summary takes the place of their messages in the view.
-
-By default the runtime writes it. A model may write it instead, in requests of its own that always fit its
-context window. If that model fails, the runtime writes it after all.
-"""
+"""A model that writes summaries, in requests of its own that always fit its context window."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.config import fill, prompt
 from headgate.core import (
@@ -15,26 +12,15 @@ from headgate.core import (
     CompactionAgent,
     Message,
     Request,
-    StageCompacted,
-    StageEnded,
     Usage,
     clean_text,
     cut_text,
-    due_stages,
-    place_of,
     share_out,
     shorten,
-    size_of,
     spent,
-    split_path,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
-from headgate.models import find_window
-from headgate.run.asking import reply_in_time
-from headgate.run.first_messages import UNKNOWN_WINDOW
-from headgate.run.job import Job
-from headgate.run.stage import StageEnd, StageRun
-from headgate.run.stage_summary import (
+from headgate.features.compaction.summary import (
     StageRecord,
     chunk_texts,
     files_lines,
@@ -42,105 +28,23 @@ from headgate.run.stage_summary import (
     preserved_fields,
     read_answer_object,
     render_answer,
-    summarise_stage,
-    whole_lines,
 )
-from headgate.run.transcript import Transcript
+from headgate.models import find_window
+from headgate.run import UNKNOWN_WINDOW, Job, reply_in_time, whole_lines
 
-_GOES_ON = ("advance", "skip", "fail")
-"""The decisions after which other stages may read the conversation."""
-
-
-async def compact_ended(run: StageRun, end: StageEnd, ended: StageEnded) -> None:
-    """Called when a stage has ended: replaces what is due in the conversation that it took part in.
-
-    Where the flow ends with the stage, its last question still needs what was said.
-    """
-    action = end.decision.action
-    run.transcript.end_stage(place_of(run.path), ended)
-    if action in _GOES_ON and (action != "fail" or not run.stage.required):
-        await compact_due(run)
-
-
-async def compact_due(run: StageRun) -> None:
-    """Replaces what is due in a conversation that stages share."""
-    job, transcript = run.job, run.transcript
-    await compact_asked(job)
-    compaction = job.flow.compaction
-    if compaction is None or not job.shares_conversation(run.stage):
-        return
-    for place in due_stages(compaction, _waiting(job, transcript), transcript.view_chars):
-        await _compact(job, compaction, transcript, place)
-
-
-async def compact_asked(job: Job) -> None:
-    """Replaces what a program asked for; see `Job.compact`."""
-    while job.memory.asked_compactions:
-        await compact_stages(job, job.memory.asked_compactions.pop(0))
-
-
-async def compact_stages(job: Job, stage: str | None = None) -> tuple[StageCompacted, ...]:
-    """Replaces the messages of an ended stage, or of all of them, whatever the trigger is.
-
-    Only between turns; at other times, see `Job.compact`.
-    """
-    done: list[StageCompacted] = []
-    for transcript in list(job.memory.transcripts.values()):
-        for place in _waiting(job, transcript):
-            of_stage = job.stage_at(transcript.spans[place].path)
-            wanted = stage is None or split_path(place).name == stage
-            if wanted and of_stage and job.shares_conversation(of_stage):
-                compaction = job.flow.compaction or Compaction()
-                done.append(await _compact(job, compaction, transcript, place))
-    await job.log.commit()
-    return tuple(done)
-
-
-def take_summary(job: Job, path: str, body: StageCompacted, summary: str) -> None:
-    """Puts a summary into a conversation. The same happens after a crash, with what the log kept."""
-    stage = job.stage_at(path)
-    assert stage is not None
-    transcript = job.transcript_of(stage)
-    transcript.replace(place_of(path), body.start, body.end, summary)
-    transcript.rebuild(stage.view)
-
-
-def _waiting(job: Job, transcript: Transcript) -> list[str]:
-    """The places of the stages that have ended and have messages in the conversation."""
-    return [
-        place
-        for place, span in transcript.spans.items()
-        if span.ended and place not in job.state.tree.retries and transcript.has_said(span)
-    ]
-
-
-async def _compact(job: Job, compaction: Compaction, transcript: Transcript, place: str) -> StageCompacted:
-    span = transcript.spans[place]
-    entered, ended = job.state.nodes[span.path], span.ended
-    assert ended is not None
-    start, said = transcript.said_in(span)
-    record = StageRecord(entered.title, ended.ending, ended.note, tuple(entered.files_changed), said)
-    writer = _Writer(job, compaction.agent) if compaction.agent else None
-    text = await writer.write(record, compaction) if writer else ""
-    strategy = "agent" if text else compaction.strategy
-    text = job.place.redact(clean_text(text or summarise_stage(record, compaction)))
-    body = StageCompacted(
-        stage=ended.stage,
-        start=start,
-        end=span.end,
-        strategy=strategy,
-        chars_before=size_of(said),
-        chars_after=size_of([Message("user", text)]),
-        **(writer.told() if writer else {}),
-    )
-    job.log.record(span.path, entered.counts.turns, body, text)
-    take_summary(job, span.path, body, text)
-    return body
-
-
-# A model that writes the summary.
-
-
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+SUMMARY_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "summary": {"type": "string"},
+        "key_outputs": _TEXTS,
+        "decisions": _TEXTS,
+        "errors": _TEXTS,
+    },
+    "required": ["summary", "key_outputs", "decisions", "errors"],
+    "additionalProperties": False,
+}
+"""What a model that writes summaries answers, unless the flow says otherwise."""
 PART = 0.5
 """Of the context window, for the messages in one request. The prompt and the answer need the rest."""
 LEAST_ROOM = 1_000
@@ -156,7 +60,7 @@ class _Unreadable(ReplyInvalid):
 
 
 @dataclass
-class _Writer:
+class Writer:
     """Asks a model for a summary and counts what that costs."""
 
     job: Job
@@ -196,7 +100,7 @@ class _Writer:
 
     async def _ask(self, title: str, part: str, text: str) -> dict[str, object]:
         """What the model answers, at the second try if need be. ModelError if it does not."""
-        agent, schema = self.agent, self.agent.answer_schema
+        agent, schema = self.agent, self._schema
         fields = ", ".join(schema["properties"])
         question = fill("summary", part=part, stage=title, messages=text, fields=fields)
         messages = [Message("user", question)]
@@ -222,6 +126,11 @@ class _Writer:
         raise _Unreadable(f"The model did not answer with a JSON object with the fields {fields}.")
 
     @property
+    def _schema(self) -> Mapping[str, Any]:
+        """What its answers must look like."""
+        return SUMMARY_SCHEMA if self.agent.output_schema is None else self.agent.output_schema
+
+    @property
     def _system(self) -> str:
         own = self.agent.system_prompt
         return prompt("summary_system") if own is None else own
@@ -233,7 +142,7 @@ class _Writer:
 
     def _room(self) -> int:
         """The characters of messages that one request may hold."""
-        around = len(self._system) + len(json.dumps(dict(self.agent.answer_schema)))
+        around = len(self._system) + len(json.dumps(dict(self._schema)))
         return max(int(self._window * CHARS_PER_CODE_TOKEN * PART) - around, LEAST_ROOM)
 
     def told(self) -> dict[str, object]:

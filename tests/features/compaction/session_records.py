@@ -8,7 +8,7 @@ from headgate.core import (
     Note,
     bound_note,
 )
-from headgate.run.stage_summary import StageRecord
+from headgate.features.compaction.summary import StageRecord
 
 _WRITING = ("edit", "write")
 DECISION_CHARS = 200
