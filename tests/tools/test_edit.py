@@ -1,6 +1,10 @@
 """`edit_file`: the one place that can be meant, or the reason why not."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
@@ -10,20 +14,12 @@ from headgate.tools import edit_file
 from headgate.tools.editing import Edited, edit_text
 from headgate.tree import FileChange
 
-CODE = """\
-class Greeter:
-    def hello(self):
-        name = self.name
-        return f"hello {name}"
-
-    def bye(self):
-        name = self.name
-        return f"bye {name}"
-"""
+DATA = yaml.safe_load(Path(__file__).with_name("edits.yaml").read_text("utf-8"))
+CODE = DATA["texts"]["greeter"]
 
 
-def edit(text: str, old: str, new: str, **options: bool) -> str:
-    return edit_text(text, old, new, **options).text
+def edit(text: str, old: str, new: str, *, name: str = "the file", replace_all: bool = False) -> str:
+    return edit_text(text, old, new, replace_all=replace_all, name=name).text
 
 
 def refusal(text: str, old: str, new: str, **options: bool) -> str:
@@ -32,188 +28,76 @@ def refusal(text: str, old: str, new: str, **options: bool) -> str:
     return str(caught.value)
 
 
-class TestExact:
-    def test_part_of_a_line(self) -> None:
-        assert edit_text("a = 1\nb = 2\n", "2", "3") == Edited("a = 1\nb = 3\n", ((2, 2),), 2, 2)
-
-    def test_deletion(self) -> None:
-        assert edit_text("a\nb\nc\n", "b\n", "") == Edited("a\nc\n", ((2, 2),), 2, 1)
-        assert edit("a\nb\nc\n", "b", "") == "a\n\nc\n"
-        assert edit("only", "only", "") == ""
-
-    def test_the_final_newline_stays_as_it_is(self) -> None:
-        assert edit("a\nb", "a", "x") == "x\nb"
-        assert edit("a\nb", "b", "x\ny") == "a\nx\ny"
-
-    def test_the_final_newline_changes_when_the_edit_covers_it(self) -> None:
-        assert edit("a\nb\n", "b\n", "c") == "a\nc"
-        assert edit("a\nb", "b", "c\n") == "a\nc\n"
-
-    def test_several_places_are_refused_and_listed(self) -> None:
-        assert refusal(CODE, "        name = self.name\n", "x\n") == (
-            "`old` occurs 2 times in the file: lines 3 and 7. "
-            "Add surrounding lines so that it occurs once, or set replace_all."
-        )
-
-    def test_overlapping_places_are_several(self) -> None:
-        assert "occurs 2 times" in refusal("aaa\n", "aa", "b")
-
-    def test_counting_is_bounded(self) -> None:
-        assert "occurs at least 1000 times" in refusal("a" * 2000, "a", "b")
-        assert edit("a" * 2000, "a", "b", replace_all=True) == "b" * 2000
-
-    def test_replace_all(self) -> None:
-        edited = edit_text("a b a\nc\na\n", "a", "x\ny", replace_all=True)
-        assert edited == Edited("x\ny b x\ny\nc\nx\ny\n", ((1, 1), (1, 1), (3, 3)), 1, 2)
-
-    def test_an_insertion_made_twice_is_noted(self) -> None:
-        once = edit("import os\n\nmain()\n", "import os\n", "import os\nimport sys\n")
-        twice = edit_text(once, "import os\n", "import os\nimport sys\n")
-        assert twice.note == "Note: the new text was already at line 1, so it may now be there twice."
+@pytest.mark.parametrize("case", DATA["cases"])
+def test_case(case: dict[str, Any]) -> None:
+    text = DATA["texts"][case["in"]] if "in" in case else case["text"]
+    given, options = (text, case["old"], case["new"]), {"replace_all": case.get("all", False)}
+    if "told" in case:
+        assert case["told"] in refusal(*given, **options)
+        return
+    edited = edit_text(*given, **options, name=case.get("file", "the file"))
+    expected = text.replace(*case["changes"]) if "changes" in case else case["gives"]
+    assert (edited.text, edited.how) == (expected, case.get("how", ""))
 
 
-class TestLineEndings:
-    def test_crlf_is_kept(self) -> None:
-        assert edit("a\r\nb\r\nc\r\n", "a\nb\n", "a\nx\ny\n") == "a\r\nx\r\ny\r\nc\r\n"
-        assert edit("a\r\nb\r\n", "b", "x\ny") == "a\r\nx\r\ny\r\n"
-        assert edit("a\nb\n", "a\r\nb\r\n", "x\r\ny\r\n") == "x\ny\n"
-
-    def test_mixed_endings_stay_where_nothing_changes(self) -> None:
-        assert edit("a\r\nb\nc\rd\r\n", "b\nc", "b\nx\nc") == "a\r\nb\nx\r\nc\rd\r\n"
-
-    def test_an_edit_of_the_endings_themselves(self) -> None:
-        assert edit("a\r\nb\r\n", "a\r\n", "a\n") == "a\nb\r\n"
-        assert "only in line endings" in refusal("a\nb\n", "a\r\n", "a\n")
-
-    def test_byte_order_mark(self) -> None:
-        assert edit("\ufeffa\nb\n", "a\n", "x\n") == "\ufeffx\nb\n"
-        assert edit("\ufeffa\nb\n", "\ufeffa\n", "\ufeffx\n") == "\ufeffx\nb\n"
+def test_where_an_edit_was() -> None:
+    assert edit_text("a = 1\nb = 2\n", "2", "3") == Edited("a = 1\nb = 3\n", ((2, 2),), 2, 2)
+    assert edit_text("a\nb\nc\n", "b\n", "") == Edited("a\nc\n", ((2, 2),), 2, 1)
+    edited = edit_text("a b a\nc\na\n", "a", "x\ny", replace_all=True)
+    assert edited == Edited("x\ny b x\ny\nc\nx\ny\n", ((1, 1), (1, 1), (3, 3)), 1, 2)
+    assert edit("a\nb\n", "b", "c", replace_all=True) == "a\nc\n"
+    assert edit("a" * 2000, "a", "b", replace_all=True) == "b" * 2000
 
 
-class TestTolerance:
-    def test_trailing_whitespace(self) -> None:
-        edited = edit_text("if x:  \n    y()\t\nz\n", "if x:\n    y()\n", "if x:\n    w()\n")
-        assert (edited.text, edited.how) == ("if x:  \n    w()\nz\n", "trailing whitespace")
-
-    def test_missing_final_newline(self) -> None:
-        assert edit("a\nb", "a\nb\n", "a\nc\n") == "a\nc"
-
-    def test_shifted_right(self) -> None:
-        old = "def bye(self):\n    name = self.name\n"
-        new = "def bye(self):\n    # leave\n\n    name = self.name.title()\n"
-        edited = edit_text(CODE, old, new)
-        shifted = "    def bye(self):\n        # leave\n\n        name = self.name.title()\n"
-        assert edited.text == CODE.replace("    def bye(self):\n        name = self.name\n", shifted)
-        assert edited.how == "indentation"
-
-    def test_spaces_for_tabs(self) -> None:
-        old, new = (
-            "def f():\n    if x:\n        y()\n",
-            "def f():\n    if x:\n        for z in x:\n            y()\n",
-        )
-        assert (
-            edit("def f():\n\tif x:\n\t\ty()\n", old, new)
-            == "def f():\n\tif x:\n\t\tfor z in x:\n\t\t\ty()\n"
-        )
-
-    def test_indentation_that_cannot_be_carried_over(self) -> None:
-        told = refusal("  a:\n    b\n", "      a:\n        b\n", "      a:\n  c\n")
-        assert "the indentation of the new line `c` does not fit there" in told
-        assert told.endswith("1:   a:\n2:     b")
-
-    def test_lines_shifted_by_different_amounts_do_not_match(self) -> None:
-        told = refusal(
-            "def f():\n    a()\n    if b:\n        c()\n", "a()\n    if b:\n            c()\n", "d()\n"
-        )
-        assert told.startswith("`old` is not in the file; nothing was changed. The nearest lines")
-
-    def test_spaces_inside_lines(self) -> None:
-        edited = edit_text("x  =  f( 1 )\ny = 2\n", "x = f( 1 )\ny = 2\n", "x = f( 1 )\ny = 3\n")
-        assert (edited.text, edited.how) == ("x  =  f( 1 )\ny = 3\n", "whitespace")
-
-    def test_typography(self) -> None:
-        text = "It’s “so” – he\u00a0said…\nnext\n"
-        edited = edit_text(text, 'It\'s "so" - he said...\nnext\n', 'It\'s "so" - he said...\nlast\n')
-        assert edited.text == "It’s “so” – he\u00a0said…\nlast\n"
-        assert edited.how == "whitespace and typographic characters"
-
-    def test_bytes_that_are_not_utf8_survive(self) -> None:
-        text = b"name = '\xe9t\xe9'\nage = 1\n".decode("utf-8", "surrogateescape")
-        shown = "name = '\ufffdt\ufffd'\nage = 1\n"
-        edited = edit(text, shown, shown.replace("1", "2"))
-        assert edited.encode("utf-8", "surrogateescape") == b"name = '\xe9t\xe9'\nage = 2\n"
-        assert "bytes that are not UTF-8" in refusal(text, shown, "names = '\ufffdt\ufffd'\nage = 1\n")
-
-    def test_several_tolerant_places(self) -> None:
-        text = "  a(1)\n  b()\n    a(1)\n    b()\n"
-        told = refusal(text, "\ta(1)\n\tb()\n", "\tc()\n")
-        assert "`old` matches 2 places in the file ignoring indentation: lines 1 and 3." in told
-        told = refusal(text, "\ta(1)\n\tb()\n", "\tc()\n", replace_all=True)
-        assert "They differ" in told
-
-    def test_a_text_of_equal_lines(self) -> None:
-        assert "Too many places look like this" in refusal("x\n" * 3000, "  x\n  x\n", "  y\n")
-
-    def test_replace_all_of_alike_places(self) -> None:
-        edited = edit("  a()\n  b()\nx\n  a()\n  b()\n", "a()\nb()\n", "a()\nc()\n", replace_all=True)
-        assert edited == "  a()\n  c()\nx\n  a()\n  c()\n"
-
-    def test_blank_text_is_never_matched_loosely(self) -> None:
-        assert "is not in the file" in refusal("a\n  \nb\n", "\t\n", "x\n")
+def test_an_insertion_made_twice_is_noted() -> None:
+    once = edit("import os\n\nmain()\n", "import os\n", "import os\nimport sys\n")
+    twice = edit_text(once, "import os\n", "import os\nimport sys\n")
+    assert twice.note == "Note: the new text was already at line 1, so it may now be there twice."
 
 
-class TestLineNumbers:
-    @pytest.mark.parametrize("form", ["{}: {}", "{} | {}", "{:>6}\t{}", "{}:{}", "{:4}→{}"])
-    def test_prefixes_are_dropped(self, form: str) -> None:
-        old = "\n".join(form.format(n, line) for n, line in enumerate(CODE.splitlines()[2:4], 3))
-        edited = edit_text(CODE, old, "        return 1")
-        assert edited.text == CODE.replace(
-            '        name = self.name\n        return f"hello {name}"', "        return 1"
-        )
-        assert edited.how == "line numbers"
-
-    def test_prefixes_in_both(self) -> None:
-        assert edit("a\nb\n", "1: a\n2: b\n", "1: a\n2: c\n") == "a\nc\n"
-
-    @pytest.mark.parametrize("old", ["8080: web", "1: web", "1: a\n5: b\n", "1: a\nb\n"])
-    def test_other_numbers_are_no_line_numbers(self, old: str) -> None:
-        assert "is not in the file" in refusal("website: 1\na\nb\n", old, "x")
-
-    def test_text_that_has_numbers_is_left_alone(self) -> None:
-        assert edit("1: one\n2: two\n", "2: two", "2: three") == "1: one\n2: three\n"
+def test_bytes_that_are_not_utf8_survive() -> None:
+    text = b"name = '\xe9t\xe9'\nage = 1\n".decode("utf-8", "surrogateescape")
+    shown = "name = '\ufffdt\ufffd'\nage = 1\n"
+    edited = edit(text, shown, shown.replace("1", "2"))
+    assert edited.encode("utf-8", "surrogateescape") == b"name = '\xe9t\xe9'\nage = 2\n"
+    assert "bytes that are not UTF-8" in refusal(text, shown, "names = '\ufffdt\ufffd'\nage = 1\n")
 
 
-class TestNoMatch:
-    def test_the_nearest_lines_are_shown(self) -> None:
-        told = refusal(CODE, '        name = self.name\n        return f"good bye {name}"\n', "x\n")
-        assert told == (
-            "`old` is not in the file; nothing was changed. "
-            "The nearest lines (`-` is your `old`, `+` is the file):\n"
-            "  3:         name = self.name\n"
-            '-         return f"good bye {name}"\n'
-            '+ 4:         return f"hello {name}"'
-        )
+def test_counting_and_looking_are_bounded() -> None:
+    assert "occurs at least 1000 times" in refusal("a" * 2000, "a", "b")
+    assert "Too many places look like this" in refusal("x\n" * 3000, "  x\n  x\n", "  y\n")
 
-    def test_nothing_alike(self) -> None:
-        told = refusal(CODE, "SELECT * FROM users", "x")
-        assert told.endswith("Nothing in its 8 lines is similar. Read the file first.")
 
-    def test_applied_already(self) -> None:
-        told = refusal(CODE, "    def good_bye(self):\n", "    def bye(self):\n")
-        assert "`new` is already at line 6: the edit may already be applied." in told
+@pytest.mark.parametrize("form", ["{}: {}", "{} | {}", "{:>6}\t{}", "{}:{}", "{:4}→{}"])
+def test_line_numbers_are_dropped(form: str) -> None:
+    old = "\n".join(form.format(n, line) for n, line in enumerate(CODE.splitlines()[2:4], 3))
+    edited = edit_text(CODE, old, "        return 1")
+    assert edited.text == CODE.replace(
+        '        name = self.name\n        return f"hello {name}"', "        return 1"
+    )
+    assert edited.how == "line numbers"
 
-    def test_what_is_shown_is_bounded(self) -> None:
-        text = "".join(f"value_{n} = {n}\n" for n in range(30_000))
-        old = "".join(f"value_{n} = {n + 1}\n" for n in range(10_000, 11_000))
-        told = refusal(text, old, "x\n")
-        assert "+ 10001: value_10000 = 10000" in told
-        assert len(told.splitlines()) <= 25
 
-    def test_empty_file(self) -> None:
-        assert "Nothing in its 0 lines" in refusal("", "a", "b")
+def test_windows_line_endings() -> None:
+    text = "def f():\r\n    return 1\r\n"
+    for new in ("a = 1\nreturn a", "a = 1\r\nreturn a", "a = 1\r\n    return a"):
+        assert edit(text, "return 1", new, name="a.py") == "def f():\r\n    a = 1\r\n    return a\r\n"
 
-    def test_a_match_that_changes_nothing(self) -> None:
-        assert "Nothing changed" in refusal("x = 1\ny\n", "x  = 1\ny\n", "x = 1\ny\n")
+
+def test_the_model_is_told_what_was_indented() -> None:
+    module = DATA["texts"]["module"]
+    edited = edit_text(module, "return x", "y = x\nreturn y", name="a.py")
+    assert edited.note.startswith("Note: the new lines after the first were indented")
+    assert edit_text(module, "return x", "y = x\n    return y", name="a.py").note == ""
+
+
+def test_what_is_shown_is_bounded() -> None:
+    text = "".join(f"value_{n} = {n}\n" for n in range(30_000))
+    old = "".join(f"value_{n} = {n + 1}\n" for n in range(10_000, 11_000))
+    with pytest.raises(ToolFailed) as caught:
+        edit_text(text, old, "x\n")
+    assert "+ 10001: value_10000 = 10000" in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 25
 
 
 class TestTool:
@@ -345,3 +229,15 @@ def test_bytes_around_an_edit_survive(before: bytes, after: bytes) -> None:
     text = (before + b"\nunique line\n" + after).decode("utf-8", "surrogateescape")
     result = edit(text, "unique line", "other")
     assert result.encode("utf-8", "surrogateescape") == before + b"\nother\n" + after
+
+
+BLOCKS = st.sampled_from(["y = 1", "if y:\n    y = 2", "for i in y:\n    y = 3\n\ny = 4", "y = [\n    1,\n]"])
+
+
+@given(st.sampled_from(["    ", "\t", "  ", "        "]), BLOCKS, BLOCKS, st.booleans())
+def test_both_ways_to_write_it_give_the_same(unit: str, one: str, two: str, as_in_file: bool) -> None:
+    new = f"{one}\n{two}".replace("    ", unit)
+    text = f"def f(y):\n{unit}y = 0\n{unit}z = y\n"
+    shown = "\n".join(unit + line if line.strip() else line for line in new.split("\n"))
+    written = shown.removeprefix(unit) if as_in_file else new
+    assert edit(text, "y = 0", written, name="a.py") == f"def f(y):\n{shown}\n{unit}z = y\n"

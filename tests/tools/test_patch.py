@@ -1,8 +1,11 @@
 """`apply_patch`: hunks go where they belong, and nothing changes when one cannot."""
 
 from difflib import SequenceMatcher, unified_diff
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
@@ -14,21 +17,7 @@ from headgate.tools.patch_format import UpdateFile, parse_patch
 from headgate.tools.patching import patch_text
 from headgate.tree import FileChange
 
-CODE = """\
-class A:
-    def run(self):
-        x = 1
-        return x
-
-    def stop(self):
-        return 0
-
-
-class B:
-    def run(self):
-        x = 1
-        return x
-"""
+DATA = yaml.safe_load(Path(__file__).with_name("patches.yaml").read_text("utf-8"))
 
 
 def patched(text: str, *hunks: str) -> str:
@@ -44,122 +33,21 @@ def refusal(text: str, *hunks: str) -> str:
     return str(caught.value)
 
 
-class TestPlace:
-    def test_an_ambiguous_hunk_is_refused(self) -> None:
-        assert refusal(CODE, "@@\n-        x = 1\n+        x = 2") == (
-            "the file, hunk 1 of 1: its lines can be at lines 3 and 12. Add unchanged lines around the "
-            "change, or `@@ ` and a line above it that occurs only there.\nNothing was changed."
-        )
-
-    def test_a_header_tells_the_place(self) -> None:
-        after = CODE[:-40] + CODE[-40:].replace("x = 1", "x = 2")
-        assert patched(CODE, "@@ class B:\n-        x = 1\n+        x = 2") == after
-        assert patched(CODE, "@@ class B\n-        x = 1\n+        x = 2") == after
-        assert patched(CODE, "@@ class B:\n@@     def run(self):\n-        x = 1\n+        x = 2") == after
-
-    def test_a_header_that_is_nowhere(self) -> None:
-        told = refusal(CODE, "@@ class Bee:\n-        x = 1\n+        x = 2")
-        assert "no line matches its `@@` line, `class Bee:`. Nearest:\n- class Bee:\n+ " in told
-
-    def test_lines_that_are_not_below_the_header(self) -> None:
-        told = refusal(CODE, "@@ class B:\n-        return 0\n+        return 1")
-        assert "its lines are at line 7, which is not below `@@ class B:` (line 10)." in told
-
-    def test_hunks_go_in_order(self) -> None:
-        second = "@@\n-        x = 1\n+        x = 2"
-        after = patched(CODE, "@@\n-        return 0\n+        return 1", second)
-        assert after == CODE.replace("return 0", "return 1")[:-40] + CODE[-40:].replace("x = 1", "x = 2")
-
-    def test_hunks_out_of_order_are_refused(self) -> None:
-        told = refusal(CODE, "@@\n-class B:\n+class C:", "@@\n-        return 0\n+        return 1")
-        assert "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in file order." in told
-
-    def test_end_of_file(self) -> None:
-        hunk = "@@\n-        x = 1\n+        x = 2\n         return x\n*** End of File"
-        assert patched(CODE, hunk) == CODE[:-40] + CODE[-40:].replace("x = 1", "x = 2")
-
-    def test_a_line_number_tells_the_place(self) -> None:
-        hunk = "@@ -{} +1 @@\n-        x = 1\n+        x = 2"
-        first = CODE.replace("x = 1", "x = 2", 1)
-        assert patched(CODE, hunk.format(3)) == first
-        assert patched(CODE, hunk.format(5)) == first
-        assert patched(CODE, hunk.format(14)) != first
-        assert "lines 3 and 12" in refusal(CODE, hunk.format(8))
+@pytest.mark.parametrize("case", DATA["cases"])
+def test_case(case: dict[str, Any]) -> None:
+    text = DATA["texts"][case["in"]] if "in" in case else case["text"]
+    hunks = case["hunks"] if isinstance(case["hunks"], list) else [case["hunks"]]
+    if "told" in case:
+        assert case["told"] in refusal(text, *hunks)
+        return
+    expected = text.replace(*case["changes"]) if "changes" in case else case["gives"]
+    assert patched(text, *hunks) == expected
 
 
-class TestAddedLines:
-    @pytest.mark.parametrize("hunk", ["@@\n+c\n+d", "+c\n+d", "@@\n a\n-b\n+B\n@@\n+c\n+d"])
-    def test_without_a_place_they_are_refused(self, hunk: str) -> None:
-        why = refusal("a\nb\n", hunk)
-        assert "does not say where they go" in why
-        assert all(way in why for way in ("unchanged lines around", "`@@ `", "`*** End of File`"))
-
-    def test_at_the_end_if_that_is_said(self) -> None:
-        assert patched("a\nb", "@@\n+c\n+d\n*** End of File") == "a\nb\nc\nd\n"
-
-    def test_an_empty_file_has_one_place(self) -> None:
-        assert patched("", "@@\n+c") == "c\n"
-
-    def test_below_a_header(self) -> None:
-        assert patched("a\nb\nc\n", "@@ b\n+x") == "a\nb\nx\nc\n"
-        assert "its `@@` line can be at lines 1 and 3" in refusal("b\na\nb\n", "@@ b\n+x")
-
-    def test_a_blank_line_is_no_place(self) -> None:
-        assert "its unchanged lines are all blank" in refusal("a\n\nb\n", "@@\n\n+x")
-        assert patched("a\n\nb\n", "@@ a\n\n+x") == "a\n\nx\nb\n"
-
-    def test_a_line_number_alone_is_no_place(self) -> None:
-        assert "it only adds lines" in refusal("a\nb\n", "@@ -1,0 +2 @@\n+x")
-        assert patched("", "@@ -0,0 +1 @@\n+x") == "x\n"
-
-
-class TestTolerance:
-    def test_indentation_is_carried_over(self) -> None:
-        hunk = "@@\n def stop(self):\n-    return 0\n+    if self:\n+        return 1"
-        after = CODE.replace("        return 0\n", "        if self:\n            return 1\n")
-        assert patched(CODE, hunk) == after
-
-    def test_indentation_that_does_not_fit(self) -> None:
-        told = refusal("a:\n  b\n", "@@\n     a:\n-      b\n+  c")
-        assert "the indentation of the added line `c` does not fit. The file has:\n1: a:\n2:   b" in told
-
-    def test_bytes_that_are_not_utf8(self) -> None:
-        text = b"\xe9 one\ntwo\n".decode("utf-8", "surrogateescape")
-        assert patched(text, "@@\n \ufffd one\n-two\n+2") == text.replace("two", "2")
-        assert "not UTF-8" in refusal(text, "@@\n-\ufffd one\n+\ufffd 1\n two")
-
-
-class TestFinalNewline:
-    def test_added_lines_end_with_one(self) -> None:
-        assert patched("a\nb", "@@\n-b\n+c") == "a\nc\n"
-
-    def test_lines_that_stay_keep_theirs(self) -> None:
-        assert patched("a\nb", "@@\n-a\n+x") == "x\nb"
-        assert patched("a\nb", "@@\n-a\n+x\n b") == "x\nb"
-
-    def test_a_diff_can_say_otherwise(self) -> None:
-        assert patched("a\nb\n", "@@\n-b\n+c\n\\ No newline at end of file") == "a\nc"
-        assert patched("a\nb", "@@\n-b\n\\ No newline at end of file\n+b") == "a\nb\n"
-
-    def test_byte_order_mark(self) -> None:
-        assert patched("\ufeffa\r\n", "@@\n-a\n+b\n+c") == "\ufeffb\r\nc\r\n"
-
-
-class TestExplanations:
-    def test_nearest_lines(self) -> None:
-        told = refusal(CODE, "@@\n     def stop(self):\n-        return 1\n+        return 2")
-        assert told == (
-            "the file, hunk 1 of 1: its lines are not in the file. "
-            "The nearest lines (`-` is the hunk, `+` is the file):\n"
-            "  6:     def stop(self):\n-         return 1\n+ 7:         return 0\nNothing was changed."
-        )
-
-    def test_applied_already(self) -> None:
-        told = refusal(CODE, "@@\n-        return None\n+        return 0")
-        assert "The new lines are already at line 7: the hunk may already be applied." in told
-
-    def test_nothing_alike(self) -> None:
-        assert "Nothing in the file is similar:\n- SELECT 1" in refusal(CODE, "@@\n-SELECT 1\n+x")
+def test_bytes_that_are_not_utf8() -> None:
+    text = b"\xe9 one\ntwo\n".decode("utf-8", "surrogateescape")
+    assert patched(text, "@@\n \ufffd one\n-two\n+2") == text.replace("two", "2")
+    assert "not UTF-8" in refusal(text, "@@\n-\ufffd one\n+\ufffd 1\n two")
 
 
 def run(files: dict[str, bytes | str], patch: str) -> tuple[str, MemoryWorkspace]:
