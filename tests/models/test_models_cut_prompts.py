@@ -26,7 +26,6 @@ from headgate.engine import Engine
 from headgate.models.network import open_model
 from headgate.models.servers import explain_remedy
 
-LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")
 LONG = Request([Message("system", "Be brief."), Message("user", "word " * 8000)])
 """About 10,000 tokens."""
 REMEDY = (

@@ -19,20 +19,9 @@ def spec(name: str, required: tuple[str, ...] = (), /, **properties: str) -> Too
 
 
 WEATHER = spec("get_weather", city="string", metric="string")
-USER = spec(
-    "register_user",
-    name="string",
-    age="integer",
-    address="object",
-    role="string",
-    passed_test="boolean",
-    aliases="array",
-)
-COOL = spec("do_something_cool", additional_data="object", steps="array")
 WRITE = spec("write_file", ("path", "content"), path="string", content="string")
 TESTS = spec("run_tests")
-COUNT = spec("count", number="integer", deep="boolean", path="string")
-TOOLS = (WEATHER, USER, COOL, WRITE, TESTS, COUNT)
+TOOLS = (WEATHER, WRITE, TESTS)
 TOKYO = '{"name": "get_weather", "arguments": {"city": "Tokyo"}}'
 
 Calls = list[tuple[str, Any]]
@@ -44,25 +33,6 @@ def parse(text: str, family: str | None = None) -> ParsedReply:
 
 def calls(parsed: ParsedReply) -> Calls:
     return [(call.name, json.loads(call.arguments)) for call in parsed.calls]
-
-
-SIMPLE = "get_weather(city='San Francisco', metric='celsius')"
-SIMPLE_CALL = ("get_weather", {"city": "San Francisco", "metric": "celsius"})
-TYPES = (
-    "register_user(name='John Doe', age=37, address={'city': 'San Francisco', 'state': 'CA'}, "
-    "role=%s, passed_test=%s, aliases=['John', 'Johnny'])"
-)
-TYPES_CALL = (
-    "register_user",
-    {
-        "name": "John Doe",
-        "age": 37,
-        "address": {"city": "San Francisco", "state": "CA"},
-        "role": None,
-        "passed_test": True,
-        "aliases": ["John", "Johnny"],
-    },
-)
 
 
 @pytest.mark.parametrize(

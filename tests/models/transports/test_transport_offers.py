@@ -41,6 +41,17 @@ class Calling:
         return Reply(Message("assistant", CALL))
 
 
+@pytest.fixture
+def inner() -> Calling:
+    return Calling()
+
+
+@pytest.fixture(params=KINDS)
+def model(request: pytest.FixtureRequest, inner: Calling) -> Model:
+    made: Model = request.param(inner, UNKNOWN)
+    return made
+
+
 def turn(number: int) -> list[Message]:
     call = ToolCall(f"c{number}", "ls", "{}")
     return [Message("assistant", "", (call,)), Message("tool", f"file {number}", call_id=call.id)]
@@ -89,10 +100,8 @@ def constrained(body: dict[str, Any]) -> list[str]:
     return [option["properties"]["name"]["const"] for option in options]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_more_tools_are_described_where_they_come(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], (LS, DONE), (DONE,), TOOLS, (DONE,), TOOLS, (LS, DONE))
+async def test_more_tools_are_described_where_they_come(model: Model, inner: Calling) -> None:
+    await ask(model, [SYSTEM, ASK], (LS, DONE), (DONE,), TOOLS, (DONE,), TOOLS, (LS, DONE))
     assert "write_file(" not in told(inner.asked[0])[0]
     ends = [content.partition("</tool_response>")[2].strip() for content in told(inner.asked[-1])[3::2]]
     assert ends == [
@@ -104,32 +113,22 @@ async def test_more_tools_are_described_where_they_come(kind: type[TextModel | S
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_tool_that_reads_otherwise_is_described_again(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
+async def test_a_tool_that_reads_otherwise_is_described_again(model: Model, inner: Calling) -> None:
     other = replace(DONE, description="Ends the other stage.")
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (other,), (DONE,))
+    await ask(model, [SYSTEM, ASK], TOOLS, (other,), (DONE,))
     last = told(inner.asked[-1])
     assert last[3].endswith(f"Only these tools now: stage_done. New:\n{describe_tool(other)}")
     assert last[5].endswith(f"Only these tools now: stage_done. New:\n{describe_tool(DONE)}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_where_little_was_said_more_tools_are_described_anew(
-    kind: type[TextModel | SchemaModel],
-) -> None:
-    inner = Calling()
-    model = kind(inner, UNKNOWN)
+async def test_where_little_was_said_more_tools_are_described_anew(model: Model, inner: Calling) -> None:
     for tools in ((LS, DONE), TOOLS):
         await model.reply(Request([SYSTEM, ASK], tools))
     assert ["write_file(" in told(request)[0] for request in inner.asked] == [False, True]
     assert told(inner.asked[1])[1:] == [ASK.content]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_description_that_was_cut_away_is_given_again(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    model = kind(inner, UNKNOWN)
+async def test_a_description_that_was_cut_away_is_given_again(model: Model, inner: Calling) -> None:
     talk = [SYSTEM, ASK, *turn(1)]
     await model.reply(Request(talk[:2], (LS, DONE)))
     await model.reply(Request(talk, TOOLS))
@@ -137,10 +136,8 @@ async def test_a_description_that_was_cut_away_is_given_again(kind: type[TextMod
     assert [describe_tool(WRITE) in told(request)[-1] for request in inner.asked] == [False, True, True]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_all_tools_again(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, DONE), TOOLS, TOOLS)
+async def test_all_tools_again(model: Model, inner: Calling) -> None:
+    await ask(model, [SYSTEM, ASK], TOOLS, (LS, DONE), TOOLS, TOOLS)
     ends = [content.rpartition("\n\n")[2] for content in told(inner.asked[3])]
     assert [end for end in ends if "tools now" in end] == [
         "Only these tools now: ls, stage_done.",
@@ -148,18 +145,13 @@ async def test_all_tools_again(kind: type[TextModel | SchemaModel]) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_tool_that_reads_the_same_is_the_same(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, replace(WRITE), replace(DONE)))
+async def test_a_tool_that_reads_the_same_is_the_same(model: Model, inner: Calling) -> None:
+    await ask(model, [SYSTEM, ASK], TOOLS, (LS, replace(WRITE), replace(DONE)))
     assert inner.asked[0].messages[0] is inner.asked[1].messages[0]
     assert "tools now" not in told(inner.asked[1])[-1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_no_tools_in_a_conversation_that_had_some(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    model = kind(inner, UNKNOWN)
+async def test_no_tools_in_a_conversation_that_had_some(model: Model, inner: Calling) -> None:
     await ask(model, [SYSTEM, ASK], TOOLS, ())
     first, second = inner.asked
     assert second.messages[0] is first.messages[0]
@@ -169,10 +161,7 @@ async def test_no_tools_in_a_conversation_that_had_some(kind: type[TextModel | S
     assert told(inner.asked[-1]) == ["Be brief.", "Which phase is this?"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_each_conversation_has_a_description_of_its_own(kind: type[TextModel | SchemaModel]) -> None:
-    inner = Calling()
-    model = kind(inner, UNKNOWN)
+async def test_each_conversation_has_a_description_of_its_own(model: Model, inner: Calling) -> None:
     other = [SYSTEM, Message("user", "Begin.")]
     one = [SYSTEM, ASK]
     for tools in (TOOLS, (DONE,)):

@@ -10,12 +10,11 @@ import fastjsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_model_server import ASK, Body, Habits
+from local_model_server import Body, Habits
 from pydantic import BaseModel, Field, TypeAdapter
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
-from headgate.core import Event, ModelSettings, ReplyFailed, ReplyReceived, Request, ToolSpec
-from headgate.errors import ReplyInvalid
+from headgate.core import Event, ModelSettings, ReplyFailed, ReplyReceived, ToolSpec
 from headgate.models.call_schemas import call_schema
 from headgate.models.network import open_model
 
@@ -248,21 +247,6 @@ class Findings(BaseModel):
     report: str = ""
     items: list[str] = []
     codes: list[Annotated[str, Field(max_length=600)]] = []
-
-
-async def ask(habits: Habits, *calls: tuple[ToolSpec, ...]) -> list[str]:
-    """What comes of requests one after the other: the call, `cut off`, or why it was refused."""
-    found: list[str] = []
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        async with open_model(wanted) as model:
-            for tools in calls:
-                try:
-                    reply = await model.reply(Request([ASK], tools))
-                    found.append(reply.message.calls[0].name if reply.message.calls else "cut off")
-                except ReplyInvalid as error:
-                    found.append(str(error))
-    return found
 
 
 async def test_replies_that_are_cut_off_are_followed_by_ones_with_less_room() -> None:
