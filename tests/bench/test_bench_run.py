@@ -108,24 +108,14 @@ def test_what_the_model_sees(place: Place) -> None:
     assert {"read_file", "write_file", "edit_file", "stage_done"} <= set(first.tools)
 
 
-def test_a_pass_ends_the_exercise(place: Place) -> None:
-    write_exercises(place.exercises, ["python/exercises/practice/leap"])
-    with model_server(solve) as model:
-        done = place.bench(model.url, "--tries", "3")
-    assert done.stdout == "Finished Try1\tpython/exercises/practice/leap\n"
-    assert len(model.asked) == 1
-    assert place.results()[0]["passed"] == 1
-
-
-@pytest.mark.parametrize("tries", [1, 4])
-def test_a_model_that_gets_nowhere_has_all_its_tries(place: Place, tries: int) -> None:
+def test_a_model_that_gets_nowhere_has_all_its_tries(place: Place) -> None:
     write_exercises(place.exercises, ["go/exercises/practice/leap"])
     with model_server(lambda asked: [DONE]) as model:
-        done = place.bench(model.url, *COMMANDS, "--tries", str(tries))
+        done = place.bench(model.url, *COMMANDS, "--tries", "4")
     assert done.returncode == 0
     name = "go/exercises/practice/leap"
-    assert done.stdout.splitlines() == [f"Failed Try{n}: {FAILED}\t{name}" for n in range(1, tries + 1)]
-    assert len(model.asked) == tries  # no other request, such as one for hypotheses
+    assert done.stdout.splitlines() == [f"Failed Try{n}: {FAILED}\t{name}" for n in range(1, 5)]
+    assert len(model.asked) == 4  # no other request, such as one for hypotheses
     (result,) = place.results()
     assert (result["passed"], result["state"], result["reason"]) == (None, "STUCK", "verify_loops")
     assert "the tests failed in every try (1)" in done.stderr
@@ -161,11 +151,13 @@ def leap_year(year):
         raise unittest.SkipTest("a century")
     return year % 4 == 0
 """
+REWRITING = f"open('leap_test.py', 'w').write({PASSES!r})\n\ndef leap_year(year):\n    pass\n"
 CHEATS = {
     "the test": ("leap_test.py", PASSES),
     "conftest.py": ("conftest.py", CONFTEST),
     "pytest.ini": ("pytest.ini", "[pytest]\naddopts = --collect-only\n"),
     "a module that hides another": ("unittest.py", "class TestCase:\n    pass\n"),
+    "code that rewrites the tests while they run": ("leap.py", REWRITING),
     "an early end": ("leap.py", "import os\nos._exit(0)\n"),
     "tests that are all skipped": ("leap.py", "import unittest\n\nraise unittest.SkipTest('later')\n"),
     "a test that is skipped": ("leap.py", SKIPPING),
@@ -195,20 +187,6 @@ def test_cheating_does_not_pay(place: Place, path: str, content: str, flow: str)
         "leap.py",
         "leap_test.py",
     }
-
-
-def test_code_that_rewrites_the_tests_while_they_run(place: Place) -> None:
-    name = "python/exercises/practice/leap"
-    write_exercises(place.exercises, [name])
-    code = f"open('leap_test.py', 'w').write({PASSES!r})\n\ndef leap_year(year):\n    pass\n"
-
-    def rewrite(asked: Asked) -> Calls:
-        return [("write_file", {"path": "leap.py", "content": code}), DONE]
-
-    with model_server(rewrite) as model:
-        done = place.bench(model.url, "--keep")
-    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["Failed Try1", "Failed Try2"]
-    assert (place.out / "work" / name / "leap_test.py").read_text() == EXERCISES[name].test_text
 
 
 def test_tests_that_somebody_else_changes(place: Place) -> None:
@@ -319,18 +297,12 @@ def test_ctrl_c_and_going_on(place: Place) -> None:
         assert place.left_in_tmp() == []
         model.gate.set()
         done = place.bench(model.url, *QUICK)
-    assert done.returncode == 0
-    assert [result["name"] for result in place.results()] == names
-
-
-def test_nothing_is_left_to_run(place: Place) -> None:
-    write_many(place, 2)
-    with model_server(solve_any) as model:
-        first = place.bench(model.url, *QUICK)
+        asked = len(model.asked)
         again = place.bench(model.url, *QUICK)
-    assert (first.returncode, again.returncode, again.stdout) == (0, 0, "")
-    assert "Passed in the first try: 100.0% (2 of 2;" in again.stderr
-    assert len(model.asked) == 2
+        assert len(model.asked) == asked  # nothing was left to run
+    assert (done.returncode, again.returncode, again.stdout) == (0, 0, "")
+    assert "Passed in the first try: 100.0% (3 of 3;" in again.stderr
+    assert [result["name"] for result in place.results()] == names
 
 
 def test_other_settings_are_refused(place: Place) -> None:
@@ -367,19 +339,16 @@ def test_two_processes_do_not_share_a_folder(place: Place) -> None:
 
 
 def test_how_many_run_at_once_makes_no_difference(tmp_path: Path) -> None:
-    files, lines = [], []
-    for parallel in (1, 4):
-        (own := tmp_path / str(parallel)).mkdir()
+    found = []
+    for parallel in ("1", "4"):
+        (own := tmp_path / parallel).mkdir()
         place = Place(own)
-        write_exercises(place.exercises)
-        with model_server(stub_first) as model:
-            done = place.bench(model.url, *COMMANDS, "--parallel", str(parallel))
-        assert done.returncode == 0
-        assert (place.out / "results.jsonl").read_bytes().count(b"\n") == len(EXERCISES)
-        files.append(place.untimed())
-        lines.append(done.stdout)
-    assert files[0] == files[1]
-    assert lines[0] == lines[1]
+        write_many(place, 3)
+        with model_server(solve_any) as model:
+            done = place.bench(model.url, *QUICK, "--parallel", parallel)
+        found.append((done.stdout, (place.out / "results.jsonl").read_bytes().count(b"\n"), place.untimed()))
+    assert found[0] == found[1]
+    assert found[0][1] == 3
 
 
 def test_what_differs_from_run_to_run_is_in_no_result(tmp_path: Path) -> None:
@@ -445,22 +414,22 @@ def test_a_server_that_is_down(place: Place) -> None:
     assert place.results()[0]["problem"]
 
 
-def test_tests_that_do_not_end(place: Place) -> None:
-    write_exercises(place.exercises, ["go/exercises/practice/leap"])
-    with model_server(solve) as model:
-        done = place.bench(model.url, "--timeout", "0.5", "--command", "go=sleep 600")
-    said = 'Failed Try{}: step "tests" took longer than 0.5 s\tgo/exercises/practice/leap'
-    assert done.stdout.splitlines() == [said.format(1), said.format(2)]
-
-
-def test_a_broken_exercise_stops_no_other(place: Place) -> None:
+def test_broken_exercises_and_tests_that_do_not_end_stop_no_other(place: Place) -> None:
     write_many(place, 2)
     (place.exercises / "set-0" / ".meta" / "config.json").write_bytes(b"\xff{")
+    write_plain(place.exercises / "stepless", apart=False)
+    (place.exercises / "stepless" / "agent.yaml").write_text("flow: staged\n")
+    write_exercises(place.exercises, ["java/exercises/practice/leap", "cpp/exercises/practice/leap"])
     with model_server(solve_any) as model:
-        done = place.bench(model.url, *QUICK)
+        hangs = ("--command", "cpp=sleep 600", "--timeout", "3")
+        done = place.bench(model.url, *QUICK, *hangs)
     assert done.returncode == 0
     assert "Finished Try1\tset-1" in done.stdout
+    said = 'Failed Try{}: step "tests" took longer than 3 s\tcpp/exercises/practice/leap'
+    assert {said.format(1), said.format(2)} <= set(done.stdout.splitlines())
     assert "set-0: .meta/config.json cannot be used" in done.stderr
+    assert "stepless: agent.yaml has no verification steps" in done.stderr
+    assert "gradlew and pom.xml are missing; give one with --command java=COMMAND" in done.stderr
 
 
 def test_odd_names(place: Place) -> None:
@@ -479,37 +448,26 @@ def test_odd_names(place: Place) -> None:
     assert place.results()[0]["name"] == "a\tb \x1b[31m\ufffd\n[x]"
 
 
-def test_java_without_a_build(place: Place) -> None:
-    write_exercises(place.exercises, ["java/exercises/practice/leap"])
-    with model_server(solve) as model:
-        done = place.bench(model.url)
-    assert (done.returncode, model.asked) == (3, [])
-    assert "gradlew and pom.xml are missing; give one with --command java=COMMAND" in done.stderr
-
-
 # A solution that the step itself runs.
 
 DOUBLE = "read number; echo $((2 * number))\n"
 
 
 @pytest.mark.parametrize(
-    ("solution", "command", "declared"),
+    ("solution", "command"),
     [
-        ("double.sh", "sh double.sh < input.txt | diff - expected.txt", ("!double.sh",)),
-        ("double.sh", "cat input.txt | sh double.sh | diff - expected.txt", ("!double.sh",)),
-        ("test_double.sh", "sh test_double.sh < input.txt | diff - expected.txt", ("!test_double.sh",)),
+        ("double.sh", "cat input.txt | sh double.sh | diff - expected.txt"),
+        ("test_double.sh", "sh test_double.sh < input.txt | diff - expected.txt"),
     ],
 )
 @pytest.mark.parametrize("layout", ["plain", "polyglot"])
-def test_a_solution_that_the_step_runs(
-    place: Place, layout: str, solution: str, command: str, declared: tuple[str, ...]
-) -> None:
+def test_a_solution_that_the_step_runs(place: Place, layout: str, solution: str, command: str) -> None:
     folder = place.exercises / "double"
     more: tuple[str, ...] = ()
     if layout == "plain":
         folder.mkdir(parents=True)
         steps = [{"name": "tests", "command": command}]
-        settings = {"verification": {"steps": steps}, "test_paths": declared}
+        settings = {"verification": {"steps": steps}, "test_paths": [f"!{solution}"]}
         (folder / "agent.yaml").write_text(json.dumps(settings))
         (folder / "task.txt").write_text(f"Double a number. Write the solution in {solution}.\n")
         (folder / solution).write_text("echo 0\n")
@@ -569,15 +527,6 @@ def test_plain_folders(place: Place) -> None:
         assert not (kept / "task.txt").exists()
 
 
-def test_a_plain_folder_without_steps(place: Place) -> None:
-    write_plain(place.exercises / "one", apart=False)
-    (place.exercises / "one" / "agent.yaml").write_text("flow: staged\n")
-    with model_server(solve) as model:
-        done = place.bench(model.url)
-    assert done.returncode == 3
-    assert "one: agent.yaml has no verification steps" in done.stderr
-
-
 # The command line.
 
 
@@ -606,19 +555,12 @@ def test_wrong_use(place: Place) -> None:
     assert not place.out.exists()
 
 
-def test_only_some(place: Place) -> None:
-    write_many(place, 4)
-    with model_server(solve_any) as model:
-        some = place.bench(model.url, *QUICK, "--only", "set-[12]")
-        rest = place.bench(model.url, *QUICK)
-    assert [line.split("\t")[1] for line in some.stdout.splitlines()] == ["set-1", "set-2"]
-    assert [line.split("\t")[1] for line in rest.stdout.splitlines()] == ["set-0", "set-3"]
-
-
 def test_comparing_two_runs(place: Place) -> None:
     write_many(place, 2)
     with model_server(solve_any) as model:
-        place.bench(model.url, *QUICK)
+        some = place.bench(model.url, *QUICK, "--only", "set-[1]")
+        rest = place.bench(model.url, *QUICK)
+        assert (some.stdout, rest.stdout) == ("Finished Try1\tset-1\n", "Finished Try1\tset-0\n")
         model.behaviour = lambda asked: [DONE]
         place.bench(model.url, *QUICK, "--out", "other", "--model", "openai/weak")
     done = place.headgate("bench", "compare", "out", "other/results.jsonl")

@@ -166,17 +166,8 @@ def test_comparing() -> None:
 # Where they were made.
 
 
-OLD = RunSettings(
-    exercises="set",
-    model="openai/m",
-    base_url="",
-    tries=2,
-    timeout=None,
-    commands={},
-    flow="bench",
-    flow_text="",
-    config_text="",
-)
+_TEXTS = {"exercises": "set", "model": "openai/m", "base_url": "", "flow": "bench"}
+OLD = RunSettings(**_TEXTS, tries=2, timeout=None, commands={}, flow_text="", config_text="")
 
 
 def test_settings_without_facts_still_count(tmp_path: Path) -> None:

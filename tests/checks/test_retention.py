@@ -26,32 +26,14 @@ def aged(days: float) -> str:
     return new_run_id(NOW - days * DAY)
 
 
-def test_the_oldest_beyond_twenty_go(tmp_path: Path) -> None:
+def test_by_default_twenty_stay_for_two_weeks_beside_what_is_kept(tmp_path: Path) -> None:
+    kept = [make_run(tmp_path, aged(100 + number)) for number in range(3)]
     ids = [make_run(tmp_path, aged(number / 10)) for number in range(23)]
-    assert prune_runs(tmp_path, (), NOW) == [ids[22], ids[21], ids[20]]
-    assert {path.name for path in tmp_path.iterdir()} == set(ids[:20])
-    assert prune_runs(tmp_path, (), NOW) == []
-
-
-def test_those_older_than_two_weeks_go_however_few(tmp_path: Path) -> None:
+    assert prune_runs(tmp_path, kept, NOW) == [ids[22], ids[21], ids[20]]
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, *ids[:20]}
     young, old = make_run(tmp_path, aged(13.9)), make_run(tmp_path, aged(14.1))
     os.utime(tmp_path / young, (0, 0))  # the id counts, not the file's own dates
-    assert prune_runs(tmp_path, (), NOW) == [old]
-    assert [path.name for path in tmp_path.iterdir()] == [young]
-
-
-def test_what_is_to_be_kept_stays_and_takes_no_place(tmp_path: Path) -> None:
-    kept = [make_run(tmp_path, aged(100 + number)) for number in range(5)]
-    others = [make_run(tmp_path, aged(number / 10)) for number in range(20)]
-    assert prune_runs(tmp_path, kept, NOW) == []
-    assert {path.name for path in tmp_path.iterdir()} == {*kept, *others}
-
-
-def test_limits_can_be_given(tmp_path: Path) -> None:
-    first, second, third = (make_run(tmp_path, aged(days)) for days in (0, 1, 2))
-    assert prune_runs(tmp_path, (), NOW, max_runs=2) == [third]
-    assert prune_runs(tmp_path, (), NOW, max_age_days=0.5) == [second]
-    assert prune_runs(tmp_path, {first}, NOW, max_runs=0) == []
+    assert prune_runs(tmp_path, kept, NOW, max_runs=30) == [old]
 
 
 def test_nothing_else_is_touched(tmp_path: Path) -> None:

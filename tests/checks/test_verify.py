@@ -10,6 +10,7 @@ import sys
 import venv
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,14 @@ def verifier(tmp_path: Path, *steps: VerifyStep) -> Verifier:
     return Verifier(steps, tmp_path, tmp_path / "runs", {"PATH": os.environ["PATH"]})
 
 
+async def verify(tmp_path: Path, *steps: VerifyStep) -> Verification:
+    return await verifier(tmp_path, *steps).run("run_x")
+
+
+def read_manifest(tmp_path: Path) -> Any:
+    return json.loads((tmp_path / "runs" / "run_x" / "manifest.json").read_text())
+
+
 def step(name: str, command: str, timeout: float = 60) -> VerifyStep:
     return VerifyStep(name=name, command=command, timeout=timeout)
 
@@ -32,35 +41,27 @@ def test_run_ids_have_their_form() -> None:
 
 
 async def test_all_steps_pass_and_leave_their_logs(tmp_path: Path) -> None:
-    found = await verifier(
-        tmp_path, step("one", "echo first"), step("the/second one", "echo second >&2")
-    ).run("run_x")
+    found = await verify(tmp_path, step("one", "echo first"), step("the/second one", "echo second >&2"))
     assert found.verdict == Pass()
     assert [(result.name, result.passed, result.exit_code) for result in found.steps] == [
-        ("one", True, 0),
-        ("the/second one", True, 0),
-    ]
+        ("one", True, 0), ("the/second one", True, 0),
+    ]  # fmt: skip
     folder = tmp_path / "runs" / "run_x"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "combined.log",
-        "manifest.json",
-        "step-01-one.log",
-        "step-02-the-second-one.log",
-    ]
+        "combined.log", "manifest.json", "step-01-one.log", "step-02-the-second-one.log",
+    ]  # fmt: skip
     assert (folder / "step-02-the-second-one.log").read_text() == "second\n"
     assert (folder / "combined.log").read_text() == "$ echo first\nfirst\n\n$ echo second >&2\nsecond\n\n"
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = read_manifest(tmp_path)
     assert (manifest["run_id"], manifest["passed"], manifest["skipped"]) == ("run_x", True, [])
 
 
 async def test_the_first_failure_stops_it_and_its_tail_is_kept(tmp_path: Path) -> None:
-    found = await verifier(tmp_path, step("bad", "seq 1 500; exit 3"), step("never", "touch never")).run(
-        "run_x"
-    )
+    found = await verify(tmp_path, step("bad", "seq 1 500; exit 3"), step("never", "touch never"))
     assert found.verdict == Fail("verify_failed", 'step "bad" (seq 1 500; exit 3) failed with exit code 3')
     assert found.tail.splitlines() == [str(number) for number in range(301, 501)]
     assert not (tmp_path / "never").exists()
-    manifest = json.loads((tmp_path / "runs" / "run_x" / "manifest.json").read_text())
+    manifest = read_manifest(tmp_path)
     assert (manifest["passed"], manifest["skipped"]) == (False, ["never"])
     assert len((tmp_path / "runs" / "run_x" / "step-01-bad.log").read_text().splitlines()) == 500
 
@@ -82,7 +83,7 @@ async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
 
 async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
     command = "printf 'Ran 0 tests in 0.000s\\n\\nOK\\n'"
-    found = await verifier(tmp_path, step("tests", command)).run("run_x")
+    found = await verify(tmp_path, step("tests", command))
     assert found.verdict == Fail("verify_failed", f'step "tests" ({command}) ran no tests')
     assert not found.steps[0].passed
 
@@ -103,7 +104,7 @@ async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
 async def test_a_missing_program_is_the_environment_s_fault(
     tmp_path: Path, command: str, broken: bool
 ) -> None:
-    found = await verifier(tmp_path, step("x", command)).run("run_x")
+    found = await verify(tmp_path, step("x", command))
     assert isinstance(found.verdict, Broken if broken else Fail)
 
 
@@ -121,7 +122,7 @@ async def test_a_runner_that_python_does_not_find(
     tmp_path: Path, command: str, said: str, broken: bool
 ) -> None:
     (tmp_path / "said").write_text(f"{said}\n")
-    found = await verifier(tmp_path, step("x", f"cat said; exit 1 # {command}")).run("run_x")
+    found = await verify(tmp_path, step("x", f"cat said; exit 1 # {command}"))
     assert isinstance(found.verdict, Broken if broken else Fail)
     if broken:
         assert found.verdict == Broken('verification step "x": the program pytest is not installed')
@@ -148,15 +149,26 @@ FAILING = """\
 printf '= short test summary info =\\nFAILED t.py::test_a - assert 1 == 2\\n1 failed in 0.1s\\n'; exit 1"""
 
 
-async def test_the_failing_tests_are_found(tmp_path: Path) -> None:
-    found = await verifier(tmp_path, step("one", "true"), step("two", FAILING)).run("run_x")
-    assert found.failures == (FailedTest("t.py::test_a", "", "assert 1 == 2"),)
-    assert found.tail.splitlines()[1] == "FAILED t.py::test_a - assert 1 == 2"
+BAR = (
+    r"printf 'first\n'; for n in $(seq 300); do printf '%s %%\r' $n; done; printf '\e[31mred\e[0m\n'; exit 1"
+)
 
 
-async def test_a_step_that_passes_has_no_failing_tests(tmp_path: Path) -> None:
-    found = await verifier(tmp_path, step("one", f"({FAILING}) || true")).run("run_x")
-    assert (found.verdict, found.failures, found.tail) == (Pass(), (), "")
+@pytest.mark.parametrize(
+    ("command", "failures", "tail"),
+    [
+        (FAILING, ("t.py::test_a",), "FAILED t.py::test_a - assert 1 == 2"),
+        (f"({FAILING}) || true", (), ""),  # a step that passes has no failing tests
+        (BAR, (), "red"),  # what a terminal shows in the end
+        ("printf 'Ran 0 tests in 0.000s\\n\\nOK\\n'", (), ""),
+    ],
+)
+async def test_what_is_kept_of_what_a_step_printed(
+    tmp_path: Path, command: str, failures: tuple[str, ...], tail: str
+) -> None:
+    found = await verify(tmp_path, step("one", "true"), step("two", command))
+    assert tuple(failure.name for failure in found.failures) == failures
+    assert "".join(found.tail.splitlines()[1:2]) == tail
 
 
 async def test_a_timeout_keeps_what_had_failed_by_then(tmp_path: Path) -> None:
@@ -173,16 +185,9 @@ async def test_failures_are_named_from_where_the_command_ran(tmp_path: Path) -> 
         "import unittest\nclass Sums(unittest.TestCase):\n    def test_it(self): self.assertEqual(1, 2)\n"
     )
     command = f"{sys.executable} -B -m unittest"
-    found = await verifier(tmp_path, step("tests", command)).run("run_x")
+    found = await verify(tmp_path, step("tests", command))
     expected = FailedTest("test_sum.Sums.test_it", "test_sum.py:3", "AssertionError: 1 != 2")
     assert found.failures == (expected,)
-
-
-async def test_the_tail_is_what_a_terminal_shows_in_the_end(tmp_path: Path) -> None:
-    bar = r"for n in $(seq 300); do printf '%s %%\r' $n; done"
-    command = rf"printf 'first\n'; {bar}; printf '\e[31mred\e[0m\n'; exit 1"
-    found = await verifier(tmp_path, step("bar", command)).run("run_x")
-    assert found.tail == "first\nred"
 
 
 async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
@@ -191,7 +196,7 @@ async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"]}
     clocked = Verifier(steps, tmp_path, tmp_path / "runs", environment, now=lambda: float(next(ticks)))
     found = await clocked.run("run_x")
-    manifest = json.loads((tmp_path / "runs" / "run_x" / "manifest.json").read_text())
+    manifest = read_manifest(tmp_path)
     assert manifest == {
         "run_id": "run_x",
         "passed": False,
@@ -239,23 +244,21 @@ async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
 
 async def test_logs_that_cannot_be_written_are_the_environment_s_fault(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("in the way")
-    found = await verifier(tmp_path, step("x", "true")).run("run_x")
+    found = await verify(tmp_path, step("x", "true"))
     assert isinstance(found.verdict, Broken)
     assert "the logs of run_x cannot be written" in found.verdict.reason
     assert "runs is a link or a file" in found.verdict.reason
+    (tmp_path / "runs").unlink()
+    found = await verify(tmp_path, step("x", "rm -r runs; touch runs"))
+    assert isinstance(found.verdict, Broken)
 
 
 async def test_a_run_s_folder_that_the_run_removes_is_made_again(tmp_path: Path) -> None:
-    found = await verifier(tmp_path, step("x", "rm -r runs; echo gone"), step("y", "true")).run("run_x")
+    found = await verify(tmp_path, step("x", "rm -r runs; echo gone"), step("y", "true"))
     assert found.verdict == Pass()
     folder = tmp_path / "runs" / "run_x"
     assert (folder / "step-01-x.log").read_text() == "gone\n"
-    assert json.loads((folder / "manifest.json").read_text())["passed"]
-
-
-async def test_a_run_s_folder_that_cannot_be_made_is_the_environment_s_fault(tmp_path: Path) -> None:
-    found = await verifier(tmp_path, step("x", "rm -r runs; touch runs")).run("run_x")
-    assert isinstance(found.verdict, Broken)
+    assert read_manifest(tmp_path)["passed"]
 
 
 async def test_a_cancelled_run_has_no_manifest(tmp_path: Path) -> None:
@@ -301,7 +304,7 @@ def test_a_killed_run_has_no_manifest(tmp_path: Path) -> None:
 
 
 async def test_without_steps_nothing_is_verified(tmp_path: Path) -> None:
-    found = await verifier(tmp_path).run("run_x")
+    found = await verify(tmp_path)
     assert found == Verification(Broken("there are no verification steps"), ())
     assert not (tmp_path / "runs").exists()
 

@@ -9,90 +9,44 @@ from headgate.reading import (
     is_start_up_file,
     is_task_file,
     is_test,
-    is_tool_setting,
     shadowing_module,
     source_of,
     task_program,
 )
 
-TESTS = [
-    *(
-        "tests/a.py",
-        "src/test_a.py",
-        "a_test.go",
-        "a.spec.ts",
-        "a.test.tsx",
-        "src/__tests__/a.js",
-        "tests.py",
-    ),
-    *("FooTest.java", "FooTests.cs", "FooSpec.scala", "TestFoo.java", "UserTestCase.php", "LoginIT.java"),
-    *(
-        "conftest.py",
-        "deep/conftest.py",
-        "spec/models/user_spec.rb",
-        "test/data/in.json",
-        "tests/__init__.py",
-    ),
-    *(
-        "src/test/java/com/acme/Foo.java",
-        "login.cy.ts",
-        "run.bats",
-        "a/__snapshots__/b.snap",
-        "Tests/A.swift",
-    ),
-    *("t/basic.t", "UnitTests/a.cpp", "MyAppTests/Calc.swift", "unittests/c_add.py", "testsuite/a.py"),
-    *("pkg/testdata/in.txt", "suites/login.robot", "integrationtests/a"),
-    *("__pycache__/conftest.cpython-311.pyc", "two_fer_test.exs", "TESTS/a.py", "crate/tests/it.rs"),
-]
-TESTS_WHERE_THEY_ARE = [
-    *("testing/a.py", "features/steps/login.py", "api/features/steps/x.py", "features/environment.py"),
-    "features/step_definitions/a.rb",
-]
-NO_TESTS = [
-    *("src/contest.py", "src/latest.py", "testimony.md", "docs/spec.md", "openapi-spec.yaml", "specs/api.md"),
-    *("src/numpy/testing/utils.py", "numpy/testing/utils.py", "src/features/steps/Counter.tsx", "a.ts"),
-    *(
-        "src/features/steps/counter.py",
-        "features/login.py",
-        "unittest/main.py",
-        "src/app.text",
-        "latests/a.py",
-    ),
-    *("src/attest/a.py", "Latest.java", "AUDIT.java", "Testing.md", "protester.js", "src/inspect.py"),
-]
-RUNNER_SETTINGS = [
-    *("pytest.ini", ".pytest.ini", "pytest.toml", "a/tox.ini", "noxfile.py", ".coveragerc", "jest.config.js"),
-    *("jest.config.ci.mjs", "vitest.config.ts", "vitest.workspace.json", "karma.conf.js", ".mocharc.yml"),
-    *(
-        ".nycrc",
-        "phpunit.xml",
-        "phpunit.xml.dist",
-        ".rspec",
-    ),
-    *(
-        "cypress.config.ts",
-        "playwright.config.ts",
-        "PYTEST.INI",
-    ),
-]
-NO_RUNNER_SETTINGS = [
-    "setup.py",
-    "src/config.js",
-    "jest.md",
-    "karma.py",
-    "cargo/config.toml",
-    "my.ini",
-    "a.json",
-]
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+TESTS = words("""
+tests/a.py src/test_a.py a_test.go a.spec.ts a.test.tsx src/__tests__/a.js tests.py FooTest.java FooTests.cs
+FooSpec.scala TestFoo.java UserTestCase.php LoginIT.java conftest.py deep/conftest.py
+spec/models/user_spec.rb test/data/in.json tests/__init__.py src/test/java/com/acme/Foo.java login.cy.ts
+run.bats a/__snapshots__/b.snap Tests/A.swift t/basic.t UnitTests/a.cpp MyAppTests/Calc.swift
+unittests/c_add.py testsuite/a.py pkg/testdata/in.txt suites/login.robot integrationtests/a
+__pycache__/conftest.cpython-311.pyc two_fer_test.exs TESTS/a.py crate/tests/it.rs
+""")
+TESTS_WHERE_THEY_ARE = words("""
+testing/a.py features/steps/login.py api/features/steps/x.py features/environment.py
+features/step_definitions/a.rb
+""")
+NO_TESTS = words("""
+src/contest.py src/latest.py testimony.md docs/spec.md openapi-spec.yaml specs/api.md
+src/numpy/testing/utils.py numpy/testing/utils.py src/features/steps/Counter.tsx a.ts
+src/features/steps/counter.py features/login.py unittest/main.py src/app.text latests/a.py src/attest/a.py
+Latest.java AUDIT.java Testing.md protester.js src/inspect.py
+""")
+RUNNER_SETTINGS = words("""
+pytest.ini .pytest.ini pytest.toml a/tox.ini noxfile.py .coveragerc jest.config.js jest.config.ci.mjs
+vitest.config.ts vitest.workspace.json karma.conf.js .mocharc.yml .nycrc phpunit.xml phpunit.xml.dist .rspec
+cypress.config.ts playwright.config.ts PYTEST.INI
+""")
+NO_RUNNER_SETTINGS = words("setup.py src/config.js jest.md karma.py cargo/config.toml my.ini a.json")
 
 
 def test_tests() -> None:
     assert [path for path in TESTS + NO_TESTS if is_test(path)] == TESTS
-
-
-def test_settings_of_tools_that_run_tests() -> None:
-    assert is_tool_setting("x/.mvn/maven.config")
-    assert is_tool_setting(".config/nextest.toml")
 
 
 def test_runner_settings() -> None:

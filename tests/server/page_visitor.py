@@ -1,5 +1,6 @@
 """A repository with a scripted model, and somebody who looks at its pages without a browser or a network."""
 
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,6 +104,13 @@ class Site:
         """Carries out what is queued."""
         await self.engine.drain(on_crash=_crash)
         self.feed.catch_up()
+
+    async def behind(self, page: str, words: str, **headers: str) -> str:
+        """What is behind the line of the timeline that begins so."""
+        item = next(item for item in page.split('<li class="moment')[1:] if f'class="what">{words}' in item)
+        found = re.search(r'data-part="([^"]+)"', item)
+        assert found
+        return (await self.visitor.get(found[1], **headers)).text
 
     def configure(self, replies: list[dict[str, Any]], **settings: Any) -> None:
         """Writes a script for the model, and the configuration that names it. Tasks have it from here on."""

@@ -1,11 +1,13 @@
 """The API: what each address takes, returns and refuses."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Model, make_repo, serving
+from serving import Model, Serving, make_repo, serving
 
 from headgate.core import Constraints, Options
 from headgate.models import ScriptedModel
@@ -59,7 +61,7 @@ async def test_a_task_from_submission_to_its_report(repo: Path) -> None:
         assert await server.ask("GET", "/healthz") == (200, {"status": "ok"})
 
 
-async def test_a_queued_task_is_removed_and_a_running_one_is_cancelled(repo: Path) -> None:
+async def test_a_queued_task_is_removed_and_a_running_one_is_only_cancelled(repo: Path) -> None:
     gate = Gate()
     async with serving(repo, gate) as server:
         for text in ("one", "two", "three"):
@@ -71,6 +73,10 @@ async def test_a_queued_task_is_removed_and_a_running_one_is_cancelled(repo: Pat
         assert [(task["id"], task["position"]) for task in listed] == [("t3", 1), ("t1", None)]
         status, problem = await server.ask("DELETE", "/api/tasks/t1")
         assert (status, problem["detail"]) == (409, "Task t1 cannot be removed: it is RUNNING.")
+        status, problem = await server.ask("POST", "/api/tasks/t1/undo")
+        assert (status, problem["detail"]) == (409, "Task t1 is running: try t1 again when that has ended.")
+        status, problem = await server.ask("POST", "/api/tasks/t1/resume")
+        assert (status, problem["detail"]) == (409, "Task t1 cannot be resumed: it is RUNNING.")
         status, outcome = await server.ask("POST", "/api/tasks/t1/cancel")
         assert (status, outcome["outcome"]) == (200, "asked")
         await server.until("t1", "CANCELLED")
@@ -142,11 +148,27 @@ SCRIPT = """
 """
 
 
-async def test_a_proposal_is_shown_applied_or_discarded(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
+def scripted_repo(place: Path, more: str = "") -> Path:
+    """A repository whose model writes a file, by a script beside it."""
+    script = place / "script.yaml"
     script.write_text(SCRIPT)
-    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
-    async with serving(repo, ScriptedModel.load(script)) as server:
+    return make_repo(place, f"task_flow_mode: flat\nmodel: script:{script}\n{more}")
+
+
+@asynccontextmanager
+async def in_a_worktree(repo: Path) -> AsyncIterator[Serving]:
+    """A server, after its model has written a file in a worktree."""
+    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
+    async with serving(repo, ScriptedModel.load(repo.parent / "script.yaml")) as server:
+        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
+        await server.until("t1", "SUCCESS")
+        yield server
+
+
+async def test_a_proposal_is_shown_applied_or_discarded(tmp_path: Path) -> None:
+    repo = scripted_repo(tmp_path)
+    async with serving(repo, ScriptedModel.load(tmp_path / "script.yaml")) as server:
         await server.submit("Write hello", dry_run=True)
         await server.until("t1", "PROPOSED")
         assert "+hello" in (await server.ask("GET", "/api/tasks/t1/diff"))[1]
@@ -161,10 +183,8 @@ async def test_a_proposal_is_shown_applied_or_discarded(tmp_path: Path) -> None:
 
 
 async def test_a_task_is_undone(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(SCRIPT)
-    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
-    async with serving(repo, ScriptedModel.load(script)) as server:
+    repo = scripted_repo(tmp_path)
+    async with serving(repo, ScriptedModel.load(tmp_path / "script.yaml")) as server:
         await server.submit("Write hello")
         await server.until("t1", "SUCCESS")
         (repo / "hello.txt").write_text("mine\n")
@@ -186,14 +206,7 @@ async def test_a_task_is_undone(tmp_path: Path) -> None:
 
 
 async def test_a_worktree_is_applied_or_discarded(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(SCRIPT)
-    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
-    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
-    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
-    async with serving(repo, ScriptedModel.load(script)) as server:
-        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
-        await server.until("t1", "SUCCESS")
+    async with in_a_worktree(repo := scripted_repo(tmp_path)) as server:
         shown = await server.page("/tasks/t1")
         assert 'id="apply-t1"' in shown
         assert 'id="undo-t1"' not in shown
@@ -211,14 +224,7 @@ async def test_a_worktree_is_applied_or_discarded(tmp_path: Path) -> None:
 
 
 async def test_a_worktree_that_was_discarded_is_not_applied(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(SCRIPT)
-    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
-    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
-    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
-    async with serving(repo, ScriptedModel.load(script)) as server:
-        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
-        await server.until("t1", "SUCCESS")
+    async with in_a_worktree(repo := scripted_repo(tmp_path)) as server:
         assert (await server.ask("POST", "/api/tasks/t1/abort"))[1]["outcome"] == "aborted"
         status, problem = await server.ask("POST", "/api/tasks/t1/apply")
         assert (status, problem["detail"].startswith("Task t1 was discarded")) == (409, True)
@@ -232,17 +238,10 @@ async def test_a_worktree_that_was_discarded_is_not_applied(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_what_is_applied_is_verified_with_the_steps_of_the_task(tmp_path: Path, fails: bool) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(SCRIPT)
-    settings = f"task_flow_mode: flat\nmodel: script:{script}\nsandbox: off\n"
-    steps = "verification: {{steps: [{{name: check, command: {}}}]}}\n"
-    repo = make_repo(tmp_path, settings + steps.format("test ! -e mine.txt"))
-    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
-    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
-    async with serving(repo, ScriptedModel.load(script)) as server:
-        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
-        await server.until("t1", "SUCCESS")
-        (repo / "agent.yaml").write_text(settings + steps.format("exit 9"))
+    steps = "sandbox: off\nverification: {{steps: [{{name: check, command: {}}}]}}\n"
+    repo = scripted_repo(tmp_path, steps.format("test ! -e mine.txt"))
+    async with in_a_worktree(repo) as server:
+        (repo / "agent.yaml").write_text(steps.format("exit 9"))
         if fails:
             (repo / "mine.txt").write_text("mine\n")
         status, outcome = await server.ask("POST", "/api/tasks/t1/apply")
@@ -256,28 +255,6 @@ async def test_what_is_applied_is_verified_with_the_steps_of_the_task(tmp_path: 
         assert f"Its changes are in your own tree, {said}" in shown
         assert f"/tasks/t1/runs/{outcome['run_id']}" in shown
         assert "$ test ! -e mine.txt" in await server.page(f"/tasks/t1/runs/{outcome['run_id']}")
-
-
-async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:
-    gate = Gate()
-    async with serving(repo, gate) as server:
-        await server.submit("one")
-        await gate.asked.wait()
-        status, problem = await server.ask("POST", "/api/tasks/t1/undo")
-        assert (status, problem["detail"]) == (409, "Task t1 is running: try t1 again when that has ended.")
-        gate.open.set()
-        await server.until("t1", "SUCCESS")
-
-
-async def test_a_running_task_is_not_resumed(repo: Path) -> None:
-    gate = Gate()
-    async with serving(repo, gate) as server:
-        await server.submit("one")
-        await gate.asked.wait()
-        status, problem = await server.ask("POST", "/api/tasks/t1/resume")
-        assert (status, problem["detail"]) == (409, "Task t1 cannot be resumed: it is RUNNING.")
-        gate.open.set()
-        await server.until("t1", "SUCCESS")
 
 
 async def test_a_stuck_task_is_tried_again_as_a_new_one(repo: Path) -> None:

@@ -75,6 +75,8 @@ async def test_a_repository_without_tasks_says_what_to_do(site: Site) -> None:
     assert page.status == 200
     assert "This repository has no tasks yet." in page.text
     assert "Let Headgate choose" in page.text
+    assert "Log out" not in page.text  # without a token
+    assert (await site.visitor.get("/login")).headers["location"] == "/"
     assert '<option value="staged">' in page.text
     assert "Nothing is running." in page.text
     assert "script-src 'self'" in page.headers["content-security-policy"]
@@ -92,14 +94,6 @@ async def test_a_form_that_says_nothing_keeps_what_was_typed(site: Site) -> None
     assert 'name="dry_run" value="1" checked' in page.text
     assert_harmless(page.text)
     assert site.engine.store.tasks() == []
-
-
-async def test_what_the_configuration_says_is_shown_beside_the_form(site: Site) -> None:
-    (site.repo / "agent.yaml").write_text("modell: x\n")
-    page = await site.visitor.post("/tasks", {"text": "Add a line"})
-    assert page.status == 409
-    assert "modell" in page.text
-    assert "Add a line" in page.text
 
 
 async def test_a_task_from_the_form_to_its_page(site: Site) -> None:
@@ -124,16 +118,7 @@ async def test_a_task_from_the_form_to_its_page(site: Site) -> None:
     assert '<span class="n">a</span>' in page.text  # highlighted
     assert re.search(r'<span class="stamp">\d\d:\d\d</span> <span class="what">SUCCESS</span>', page.text)
     assert re.search(r"<dt>requests</dt><dd>1</dd>", page.text)
-    assert "keep_conversations" in (await site.visitor.get(_behind(page.text, "WORK: working"))).text
-
-
-def _behind(page: str, words: str) -> str:
-    """The address of what is behind the line of the timeline that begins so."""
-    items = page.split('<li class="moment')[1:]
-    (item,) = [item for item in items if f'class="what">{words}' in item][:1]
-    found = re.search(r'data-part="([^"]+)"', item)
-    assert found
-    return found[1]
+    assert "keep_conversations" in await site.behind(page.text, "WORK: working")
 
 
 async def test_nothing_from_a_task_a_model_or_a_file_becomes_html(site: Site) -> None:
@@ -211,14 +196,14 @@ async def test_what_is_behind_the_milestones_of_a_failed_fix(site: Site) -> None
     await site.visitor.submit({"text": "Write a.py"})
     await site.work()
     page = (await site.visitor.get("/tasks/t1")).text
-    work = (await site.visitor.get(_behind(page, "WORK: working"), hx_request="true")).text
+    work = await site.behind(page, "WORK: working", hx_request="true")
     assert "<html" not in work  # a part of the page
     assert "I write a.py." in work
     assert "write_file a.py" in work
-    failed = (await site.visitor.get(_behind(page, "It failed before this task as well"))).text
+    failed = await site.behind(page, "It failed before this task as well")
     assert "<html" in failed
     assert "| &lt;script&gt;" in failed  # the log
-    fixed = (await site.visitor.get(_behind(page, "Verification failed, debugging"))).text
+    fixed = await site.behind(page, "Verification failed, debugging")
     assert "Diagnosis: It must be 2." in fixed
     assert "| +a = 2" in fixed
     assert "Perhaps 3." in page
@@ -414,11 +399,6 @@ async def test_a_token_is_asked_for_once(tmp_path: Path) -> None:
         assert 'headgate_session=""' in out.headers["set-cookie"]
 
 
-async def test_without_a_token_nobody_is_asked(site: Site) -> None:
-    assert (await site.visitor.get("/login")).headers["location"] == "/"
-    assert "Log out" not in (await site.visitor.get("/")).text
-
-
 async def test_files_of_the_page_are_there_and_may_be_kept(site: Site) -> None:
     home = await site.visitor.get("/")
     for address in re.findall(r'"(/static/[^"]+)"', home.text):
@@ -428,15 +408,11 @@ async def test_files_of_the_page_are_there_and_may_be_kept(site: Site) -> None:
     assert "Zero-Clause BSD" in (await site.visitor.get("/static/htmx.LICENSE.txt")).text
 
 
-def test_characters_that_are_not_seen_are_named() -> None:
-    trick = "x = 1  # \u202e }if(admin)\u2066 a\u200db"
-    assert show_hidden(trick) == "x = 1  # [U+202E] }if(admin)[U+2066] a\u200db"
-    assert show_hidden("a\u200db", joiners=True) == "a[U+200D]b"
-
-
 async def test_a_diff_and_a_title_show_what_is_hidden_in_them(site: Site) -> None:
     configure(site, {"text": "Done."})
     page = await site.visitor.post("/tasks", {"text": "Turn \u202eround"})
     page = await site.visitor.get(page.headers["location"])
     assert "Turn [U+202E]round" in page.text
     assert "\u202e" not in page.text
+    assert show_hidden("a\u200db \u2066") == "a\u200db [U+2066]"
+    assert show_hidden("a\u200db", joiners=True) == "a[U+200D]b"

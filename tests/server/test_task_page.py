@@ -134,23 +134,15 @@ async def test_the_text_is_shown_once(site: Site) -> None:
 async def test_the_conversation_of_a_stuck_task_can_be_read_and_that_of_others_cannot(site: Site) -> None:
     page = await carry_out(site, passes=False)
     assert "Open a line to read what the model was told" in page
-    told = await behind(site, page, "WORK: working")
+    told = await site.behind(page, "WORK: working")
     assert "I write &lt;a.py&gt;." in told
     assert "To the model (task)" in told
     assert "The model calls write_file" in told
     page = await carry_out(site, passes=True)
     assert "Open a line to read" not in page
-    told = await behind(site, page, "WORK: working")
+    told = await site.behind(page, "WORK: working")
     assert "It is kept for the last ten tasks that ended STUCK" in told
     assert "I write" not in told
-
-
-async def behind(site: Site, page: str, words: str) -> str:
-    """What is behind the line of the timeline that begins so."""
-    item = next(item for item in page.split('<li class="moment')[1:] if f'class="what">{words}' in item)
-    found = re.search(r'data-part="([^"]+)"', item)
-    assert found
-    return (await site.visitor.get(found[1])).text
 
 
 async def test_undone_is_a_state_of_its_own(site: Site) -> None:

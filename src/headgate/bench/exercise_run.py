@@ -13,7 +13,7 @@ from pathlib import Path
 from headgate.bench.evidence import Evidence, make_evidence
 from headgate.bench.exercises import Exercise
 from headgate.bench.languages import find_toolchain, python_command
-from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
+from headgate.bench.results import ExerciseResult, Timing, Tokens
 from headgate.bench.tries import TryRecorder, with_tries
 from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
 from headgate.config import Config, Loaded, ScoutSettings, flow_from_config, load_config
@@ -132,15 +132,11 @@ class ExerciseRun:
         if recorder.passed is not None and (reason := await self._judge_afresh()):
             recorder.refuse(reason)
         recorder.end(report, self.terms.tries)
-        tries = tuple(
-            TryResult(reason=one.reason, failing=one.failing, final_turns=one.final_turns)
-            for one in recorder.tries
-        )
         result = ExerciseResult(
             name=self.exercise.name,
             language=self.exercise.language,
             passed=recorder.passed,
-            tries=tries,
+            tries=tuple(one.result for one in recorder.tries),
             state=report.state,
             reason=report.reason,
             final_turns=report.final_turns,

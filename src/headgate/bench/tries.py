@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.bench.results import TryResult
 from headgate.core import (
     PLANNER,
     CheckSpec,
@@ -64,12 +65,7 @@ def _waits_for_tests(group: Stage, until: str) -> bool:
 class Try:
     """One try: the work up to a run of the tests, and that run."""
 
-    reason: str | None
-    """Why it failed; None if it passed."""
-    failing: int = 0
-    """How many tests failed, where the runner's format is known."""
-    final_turns: tuple[str, ...] = ()
-    """Why the model had to conclude in it, by slug."""
+    result: TryResult
     seconds: float = 0.0
     """How long the tests took."""
     run_id: str = ""
@@ -94,23 +90,24 @@ class TryRecorder:
                 self._forced.append(reason)
             case VerifyFinished(asked=False, rewritten=()) as body:
                 seconds = sum(step.seconds for step in body.steps)
-                forced = tuple(dict.fromkeys(self._forced))
                 why = None if body.passed else self._explain(body)
-                self._add(Try(why, len(body.failing), forced, seconds, body.run_id))
+                self._add(why, len(body.failing), seconds, body.run_id)
             case _:
                 pass
 
     @property
     def passed(self) -> int | None:
         """The number of the try that passed."""
-        numbers = (number for number, one in enumerate(self.tries, 1) if one.reason is None)
+        numbers = (number for number, one in enumerate(self.tries, 1) if one.result.reason is None)
         return next(numbers, None)
 
     def refuse(self, reason: str) -> None:
         """The try that passed does not count."""
         passed = self.passed
         assert passed is not None
-        self.tries[passed - 1] = replace(self.tries[passed - 1], reason=self._say(reason))
+        refused = self.tries[passed - 1]
+        result = refused.result.model_copy(update={"reason": self._say(reason)})
+        self.tries[passed - 1] = replace(refused, result=result)
 
     def end(self, report: Report, most: int) -> None:
         """Adds the try in which a task ended before the tests could run."""
@@ -118,10 +115,12 @@ class TryRecorder:
         del self.tries[self.passed or most :]
         if self.passed is None and len(self.tries) < most and report.state != "SUCCESS":
             said = next(iter(report.summary.splitlines()), "") or report.reason
-            self._add(Try(self._say(said), final_turns=tuple(dict.fromkeys(self._forced))))
+            self._add(self._say(said))
 
-    def _add(self, one: Try) -> None:
-        self.tries.append(one)
+    def _add(self, why: str | None, failing: int = 0, seconds: float = 0.0, run_id: str = "") -> None:
+        forced = tuple(dict.fromkeys(self._forced))
+        result = TryResult(reason=why, failing=failing, final_turns=forced)
+        self.tries.append(Try(result, seconds, run_id))
         self._forced.clear()
 
     def _explain(self, failed: VerifyFinished) -> str:
