@@ -173,3 +173,23 @@ async def test_an_error_after_the_last_token_leaves_a_cut_reply(name: str) -> No
     outcome = await replay(exchange)
     assert isinstance(outcome, Reply)
     assert (outcome.finish, outcome.usage) == ("length", Usage(43, 10))
+
+
+async def test_recorded_streams() -> None:
+    """Streams of tool calls whose arguments come in pieces, themselves cut into pieces of many sizes."""
+    files = sorted(case_path("llm-sse").glob("*.txt"))
+    assert len(files) == 12
+    with_calls = 0
+    for file in files:
+        expected = read_chat_stream(file.read_text())
+        with_calls += bool(expected[1])
+        for pieces in (0, 97, 4099):
+            respond = answer(file.read_bytes(), pieces=pieces)
+            async with (
+                serve(respond) as server,
+                open_wire(ModelSettings(model="openai/m", base_url=server.url)) as model,
+            ):
+                reply = await model.reply(ASK)
+            assert plain_reply(reply) == expected, file.name
+            assert reply.finish == ("calls" if expected[1] else "stop")
+    assert with_calls == 6

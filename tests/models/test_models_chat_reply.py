@@ -1,7 +1,6 @@
 """What the chat-completions adapter makes of the answers of many servers."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_server import HELLO, answer, chunk, stream, talk_to
 
-from cases import case_path
 from headgate.core import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import CallIds
@@ -28,13 +26,8 @@ async def ask(body: Any) -> Reply:
         return await model.reply(Request(TALK))
 
 
-def call_chunk(*fragments: Mapping[str, Any]) -> dict[str, Any]:
-    return chunk({"tool_calls": list(fragments)})
-
-
-def part(
-    arguments: Any = None, *, name: str | None = None, id: str | None = None, index: int | None = None
-) -> dict[str, Any]:
+def part(index: int | None, id: str | None, name: str | None, arguments: Any) -> dict[str, Any]:
+    """A fragment of a call, as far as its server tells it."""
     fields = {"index": index, "id": id, "function": {"name": name, "arguments": arguments}}
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -42,117 +35,77 @@ def part(
 A, B = ToolCall("a", "ls", '{"x":1}'), ToolCall("b", "cat", '{"y":2}')
 
 
-@pytest.mark.parametrize(
-    ("chunks", "calls"),
-    [
-        pytest.param(
-            [
-                call_chunk(part("", name="ls", id="a", index=0)),
-                call_chunk(part('{"x"', index=0)),
-                call_chunk(part("", name="cat", id="b", index=1)),
-                call_chunk(part(":1}", index=0), part('{"y":2}', index=1)),
-            ],
-            (A, B),
-            id="fragments by index, interleaved",
-        ),
-        pytest.param(
-            [
-                call_chunk(
-                    part('{"x":1}', name="ls", id="a", index=0), part('{"y":2}', name="cat", id="b", index=0)
-                )
-            ],
-            (A, B),
-            id="all with index 0 and ids of their own",
-        ),
-        pytest.param(
-            [
-                call_chunk(part("", name="ls", id="a", index=0)),
-                call_chunk(part('{"x":1}', index=0)),
-                call_chunk(part("", name="cat", id="b", index=0)),
-                call_chunk(part('{"y":2}', index=0)),
-            ],
-            (A, B),
-            id="index 0 always, ids first",
-        ),
-        pytest.param(
-            [
-                call_chunk(part('{"x":', name="ls", id="a")),
-                call_chunk(part("1}", id="a")),
-                call_chunk(part('{"y":2}', name="cat", id="b")),
-            ],
-            (A, B),
-            id="ids without index",
-        ),
-        pytest.param(
-            [
-                call_chunk(
-                    part({"x": 1}, name="ls", id="a", index=0), part({"y": 2}, name="cat", id="b", index=1)
-                )
-            ],
-            (A, B),
-            id="arguments as objects",
-        ),
-        pytest.param(
-            [
-                call_chunk(part('{"x"', name="ls", id="a", index=0)),
-                call_chunk(part(":1}", name="ls", id="a", index=0)),
-                call_chunk(part("", name="ls", id="a", index=0)),
-            ],
-            (A,),
-            id="name and id with each fragment",
-        ),
-        pytest.param(
-            [
-                call_chunk(part('{"x":1}', name="ls", index=0)),
-                call_chunk(part('{"y":2}', name="cat", index=0)),
-            ],
-            (ToolCall("call_1", "ls", '{"x":1}'), ToolCall("call_2", "cat", '{"y":2}')),
-            id="whole calls with index 0 and no ids",
-        ),
-        pytest.param(
-            [
-                call_chunk(part('{"x":1}', name="ls")),
-                call_chunk(part('{"y":', name="cat")),
-                call_chunk(part("2}")),
-            ],
-            (ToolCall("call_1", "ls", '{"x":1}'), ToolCall("call_2", "cat", '{"y":2}')),
-            id="neither ids nor index",
-        ),
-        pytest.param(
-            [call_chunk(part(None, name="ls")), call_chunk(part(" ", name="cat"))],
-            (ToolCall("call_1", "ls", "{}"), ToolCall("call_2", "cat", "{}")),
-            id="no arguments at all",
-        ),
-        pytest.param(
-            [
-                call_chunk(
-                    part('{"x":1}', name="ls", id="a", index=0), part('{"y":2}', name="cat", id="a", index=1)
-                )
-            ],
-            (A, ToolCall("call_1", "cat", '{"y":2}')),
-            id="one id twice",
-        ),
-        pytest.param(
-            [call_chunk(part('{"x":1}', name="ls", id="c1", index=0))],
-            (ToolCall("call_1", "ls", '{"x":1}'),),
-            id="an id that the transcript has already",
-        ),
-        pytest.param(
-            [call_chunk(part("", name="l", id="a", index=0)), call_chunk(part('{"x":1}', name="s", index=0))],
-            (A,),
-            id="a name in pieces",
-        ),
-        pytest.param(
-            [call_chunk(part('{"x": ', name="ls", id="a", index=0))],
-            (ToolCall("a", "ls", '{"x":'),),
-            id="broken arguments stay as they are",
-        ),
-        pytest.param([chunk({"tool_calls": [3, {"function": "odd"}, {}]})], (), id="nonsense"),
-    ],
-)
-async def test_calls_are_put_together(chunks: list[dict[str, Any]], calls: tuple[ToolCall, ...]) -> None:
+CALLS: dict[str, tuple[list[list[Any]], tuple[ToolCall, ...]]] = {
+    "fragments by index, interleaved": (
+        [
+            [part(0, "a", "ls", "")],
+            [part(0, None, None, '{"x"')],
+            [part(1, "b", "cat", "")],
+            [part(0, None, None, ":1}"), part(1, None, None, '{"y":2}')],
+        ],
+        (A, B),
+    ),
+    "all with index 0 and ids of their own": (
+        [[part(0, "a", "ls", '{"x":1}'), part(0, "b", "cat", '{"y":2}')]],
+        (A, B),
+    ),
+    "index 0 always, ids first": (
+        [
+            [part(0, "a", "ls", "")],
+            [part(0, None, None, '{"x":1}')],
+            [part(0, "b", "cat", "")],
+            [part(0, None, None, '{"y":2}')],
+        ],
+        (A, B),
+    ),
+    "ids without index": (
+        [
+            [part(None, "a", "ls", '{"x":')],
+            [part(None, "a", None, "1}")],
+            [part(None, "b", "cat", '{"y":2}')],
+        ],
+        (A, B),
+    ),
+    "arguments as objects": ([[part(0, "a", "ls", {"x": 1}), part(1, "b", "cat", {"y": 2})]], (A, B)),
+    "name and id with each fragment": (
+        [[part(0, "a", "ls", '{"x"')], [part(0, "a", "ls", ":1}")], [part(0, "a", "ls", "")]],
+        (A,),
+    ),
+    "whole calls with index 0 and no ids": (
+        [[part(0, None, "ls", '{"x":1}')], [part(0, None, "cat", '{"y":2}')]],
+        (ToolCall("call_1", "ls", '{"x":1}'), ToolCall("call_2", "cat", '{"y":2}')),
+    ),
+    "neither ids nor index": (
+        [
+            [part(None, None, "ls", '{"x":1}')],
+            [part(None, None, "cat", '{"y":')],
+            [part(None, None, None, "2}")],
+        ],
+        (ToolCall("call_1", "ls", '{"x":1}'), ToolCall("call_2", "cat", '{"y":2}')),
+    ),
+    "no arguments at all": (
+        [[part(None, None, "ls", None)], [part(None, None, "cat", " ")]],
+        (ToolCall("call_1", "ls", "{}"), ToolCall("call_2", "cat", "{}")),
+    ),
+    "one id twice": (
+        [[part(0, "a", "ls", '{"x":1}'), part(1, "a", "cat", '{"y":2}')]],
+        (A, ToolCall("call_1", "cat", '{"y":2}')),
+    ),
+    "an id that the transcript has already": (
+        [[part(0, "c1", "ls", '{"x":1}')]],
+        (ToolCall("call_1", "ls", '{"x":1}'),),
+    ),
+    "a name in pieces": ([[part(0, "a", "l", "")], [part(0, None, "s", '{"x":1}')]], (A,)),
+    "broken arguments stay as they are": ([[part(0, "a", "ls", '{"x": ')]], (ToolCall("a", "ls", '{"x":'),)),
+    "nonsense": ([[3, {"function": "odd"}, {}]], ()),
+}
+
+
+@pytest.mark.parametrize(("chunks", "calls"), CALLS.values(), ids=CALLS)
+async def test_calls_are_put_together(chunks: list[list[Any]], calls: tuple[ToolCall, ...]) -> None:
+    told = [chunk({"tool_calls": fragments}) for fragments in chunks]
     for finish in ("tool_calls", "stop"):
-        reply = await ask(stream(*chunks, chunk(finish=finish)))
+        reply = await ask(stream(*told, chunk(finish=finish)))
         expected = Message("assistant", "", calls)
         assert reply == Reply(expected, finish="calls" if calls else "stop")
 
@@ -266,7 +219,7 @@ async def test_what_people_watch() -> None:
         chunk({"reasoning": "hm"}),
         ": keep-alive\n\n",
         chunk({"content": "x"}),
-        call_chunk(part('{"x":1}', name="ls", id="a", index=0)),
+        chunk({"tool_calls": [part(0, "a", "ls", '{"x":1}')]}),
         chunk(finish="tool_calls"),
     )
     async with talk_to(answer(body)) as (_server, model):
@@ -296,25 +249,9 @@ async def test_odd_bytes_in_a_stream(pieces: int) -> None:
 
 KEYS = st.sampled_from(
     [
-        "choices",
-        "delta",
-        "message",
-        "content",
-        "tool_calls",
-        "function",
-        "arguments",
-        "name",
-        "index",
-        "id",
-        "usage",
-        "finish_reason",
-        "reasoning",
-        "prompt_tokens_details",
-        "timings",
-        "x_groq",
-        "thinking",
-        "text",
-        "refusal",
+        *("choices", "delta", "message", "content", "tool_calls", "function", "arguments", "name", "index"),
+        *("id", "usage", "finish_reason", "reasoning", "prompt_tokens_details", "timings", "x_groq"),
+        *("thinking", "text", "refusal"),
     ]
 )
 
@@ -333,46 +270,3 @@ def test_no_chunk_of_any_shape_breaks_the_assembly(payload: dict[str, Any]) -> N
     except (ModelUnavailable, ReplyInvalid):
         return
     assert isinstance(assembly.reply(CallIds(())), Reply)
-
-
-def recorded_streams() -> list[str]:
-    return sorted(path.name for path in case_path("llm-sse").glob("*.txt"))
-
-
-def plain_fold(text: str) -> tuple[str, dict[int, list[str]], Any]:
-    """What a stream says, by the simplest reading of it, for comparison."""
-    content, calls, usage = "", {}, None
-    for line in text.splitlines():
-        if not line.startswith("data: {"):
-            continue
-        event = json.loads(line[6:])
-        usage = event.get("usage") or usage
-        for choice in event["choices"]:
-            content += choice["delta"].get("content") or ""
-            for fragment in choice["delta"].get("tool_calls") or ():
-                call = calls.setdefault(fragment["index"], ["", "", ""])
-                call[0] += fragment.get("id") or ""
-                call[1] += fragment["function"].get("name") or ""
-                call[2] += fragment["function"].get("arguments") or ""
-    return content, calls, usage
-
-
-async def test_recorded_streams() -> None:
-    names = recorded_streams()
-    assert len(names) == 12
-    with_calls = 0
-    for name in names:
-        data = case_path("llm-sse", name).read_bytes()
-        content, calls, usage = plain_fold(data.decode())
-        assert usage
-        expected = Message("assistant", content, tuple(ToolCall(*calls[index]) for index in sorted(calls)))
-        with_calls += bool(calls)
-        for pieces in (0, 97, 4099):
-            async with talk_to(answer(data, pieces=pieces)) as (_server, model):
-                reply = await model.reply(Request(TALK))
-            assert reply.message == expected, name
-            assert all(isinstance(json.loads(call.arguments), dict) for call in reply.message.calls)
-            cached = usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-            assert reply.usage == Usage(usage["prompt_tokens"], usage["completion_tokens"], cached)
-            assert reply.finish == ("calls" if calls else "stop")
-    assert with_calls == 6

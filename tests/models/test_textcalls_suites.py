@@ -8,8 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from toolcall_suites import SUITES, Case, read_cases
 
 from cases import CASES, case_path
@@ -110,59 +108,15 @@ def test_replies_that_are_damaged_give_calls_or_none(suites: list[Case]) -> None
 
 
 MARKS = [
-    *(family.sample for family in FAMILIES),
-    *(frame.sample for frame in FRAMES),
+    *(family.sample for family in (*FAMILIES, *FRAMES)),
     *THINKING_MARKS,
     *THINKING_MARKS.values(),
-    *(
-        '{"name": "ls", "arguments": {',
-        '"path": ',
-        "}",
-        "]",
-        "[",
-        "ls(",
-        "path=",
-        ")",
-        "```json\n",
-        "\n",
-        '"',
-        "\\",
-    ),
-    *(
-        "</tool_call>",
-        "</function>",
-        "</parameter>",
-        "<parameter=path>",
-        "run_tests",
-        "<|message|>",
-        "<|end|>",
-    ),
+    *('{"name": "ls", "arguments": {', '"path": ', "}", "[", "]", "ls(", ")", "```json\n", "\n", '"', "\\"),
+    *("</tool_call>", "</function>", "<parameter=path>", "<|message|>", "<|end|>", " ", "{", "<"),
+    *("\n{", "\n[ls(", "\n```", '<tool_call>{"a":'),
 ]
 
 
-def spell(code: bytes) -> str:
-    """Text of marks and single characters, one for each byte: bytes are quick to make up and to shrink."""
-    return "".join(MARKS[byte] if byte < len(MARKS) else chr(byte) for byte in code)
-
-
-@settings(max_examples=300)
-@given(st.binary(min_size=200, max_size=200))
-def test_any_text_gives_calls_or_none(codes: bytes) -> None:
-    # Ten replies in each example: making examples up costs more than reading them.
-    for start in range(0, len(codes), 20):
-        check(parse_calls(spell(codes[start : start + 1 + codes[start] % 20]), TOOLS), TOOLS)
-
-
-@settings(max_examples=300)
-@given(st.binary(max_size=60), st.binary(max_size=12), st.integers(0, 80))
-def test_any_bytes_give_calls_or_none(noise: bytes, code: bytes, cut: int) -> None:
-    data = spell(code).encode()
-    data = data[:cut] + noise + data[cut:]
-    check(parse_calls(data.decode(errors="replace"), TOOLS), TOOLS)
-
-
-@pytest.mark.parametrize(
-    "mark", [*dict.fromkeys(MARKS), "{", "<", "\n{", "\n[ls(", "\n```", " ", '<tool_call>{"a":']
-)
+@pytest.mark.parametrize("mark", dict.fromkeys(MARKS))
 def test_long_and_deep_replies_are_read_in_bounded_work(mark: str) -> None:
     check(parse_calls(mark * (60_000 // len(mark)), TOOLS), TOOLS)
