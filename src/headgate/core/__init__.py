@@ -85,9 +85,9 @@ from headgate.core.flow import (
     Priority,
     Repeat,
     Stage,
+    all_stages,
 )
 from headgate.core.flow_check import (
-    all_stages,
     flow_problems,
     tool_problems,
 )

@@ -1,7 +1,7 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
@@ -275,6 +275,13 @@ class Stage(Data):
             yield from stage.leaves()
         if not self.is_group and self.foreach != "recipe":
             yield self
+
+
+def all_stages(stages: Iterable[Stage]) -> Iterator[Stage]:
+    """These stages, and those in their groups."""
+    for stage in stages:
+        yield stage
+        yield from all_stages(stage.stages)
 
 
 def settings_of_kind(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
 from headgate.core.conditions import named_stages
-from headgate.core.flow import DRIVE, PLANNER, REST, Flow, Repeat, Stage
+from headgate.core.flow import DRIVE, PLANNER, REST, Flow, Repeat, Stage, all_stages
 from headgate.core.messages import ToolSpec
 from headgate.core.needs import NeedEnding, next_stage
 
@@ -24,7 +24,7 @@ def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpe
     `checks` are those that the flow may name; they run in this order.
     """
     specs = list(tools)
-    ids = {stage.id for stage in _all_stages(flow.stages)}
+    ids = {stage.id for stage in all_stages(flow.stages)}
     first = Stage(id=free_id("suspects", ids), kind="suspects", required=False, priority="critical")
     fix = fix_stage(flow, specs)
     stages = [_expand_stage(stage, first.id) for stage in flow.stages]
@@ -74,7 +74,7 @@ def task_rounds(flow: Flow) -> Repeat:
     """
     waits = [
         stage.repeat
-        for stage in _all_stages(flow.stages)
+        for stage in all_stages(flow.stages)
         if stage.repeat and any(one.kind == "verify" for one in stage.stages)
     ]
     return max(waits, key=lambda repeat: repeat.max, default=DEFAULT_ROUNDS)
@@ -106,12 +106,6 @@ def _stage_as_written(stage: Stage) -> dict[str, Any]:
     if stage.stages:
         written["stages"] = [_stage_as_written(child) for child in stage.stages]
     return written
-
-
-def _all_stages(stages: Iterable[Stage]) -> Iterable[Stage]:
-    for stage in stages:
-        yield stage
-        yield from _all_stages(stage.stages)
 
 
 def free_id(wanted: str, taken: set[str], joint: str = "_") -> str:
@@ -197,7 +191,7 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     """
     order = run_order(stages)
     last = order[-1] if order else None
-    ids = {stage.id for stage in _all_stages(stages)}
+    ids = {stage.id for stage in all_stages(stages)}
     named = {name for stage in stages for name in named_stages(stage.when, ids)}
     plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
     plain = plain and last is not None and last.on_skip != "skip"
