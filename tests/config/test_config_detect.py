@@ -12,6 +12,7 @@ from headgate.config.projects import ProjectKind
 from headgate.core import VerifyStep
 
 PLAIN_TEST = "def test_it():\n    assert True\n"
+PYTEST = {"tests": "python3 -m pytest -q"}
 UNIT_TEST = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self): ...\n"
 NO_TEST = 'echo \\"Error: no test specified\\" && exit 1'
 
@@ -31,7 +32,7 @@ def commands(detection: Detection) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("files", "steps"),
     [
-        ({"pyproject.toml": "", "tests/test_a.py": PLAIN_TEST}, {"tests": "python3 -m pytest -q"}),
+        ({"pyproject.toml": "", "tests/test_a.py": PLAIN_TEST}, PYTEST),
         ({"setup.py": "", "tests/test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover -s tests"}),
         (
             {"tests/__init__.py": "", "tests/test_a.py": UNIT_TEST},
@@ -40,11 +41,11 @@ def commands(detection: Detection) -> dict[str, str]:
         ({"a.py": "", "test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover"}),
         (
             {"requirements-dev.txt": "pytest==8\n", "test/test_a.py": UNIT_TEST},
-            {"tests": "python3 -m pytest -q"},
+            PYTEST,
         ),
         (
             {"tox.ini": "[testenv]\ncommands = pytest\n", "t/a_test.py": UNIT_TEST},
-            {"tests": "python3 -m pytest -q"},
+            PYTEST,
         ),
         (
             {"uv.lock": "", "pyproject.toml": "", "test_a.py": PLAIN_TEST},
@@ -70,7 +71,7 @@ def commands(detection: Detection) -> dict[str, str]:
                 "types": "uv run python -m mypy .",
             },
         ),
-        ({"pyproject.toml": "[broken", "test_a.py": PLAIN_TEST}, {"tests": "python3 -m pytest -q"}),
+        ({"pyproject.toml": "[broken", "test_a.py": PLAIN_TEST}, PYTEST),
         (
             {
                 "package.json": '{"scripts": {"test": "t", "lint": "FORCE=1 eslint . && biome ci", '

@@ -9,6 +9,7 @@ from headgate.errors import ConfigError
 from headgate.library import Flow, Stage, run_flow_sync, tool
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
+from library.replies import done, script
 
 SHARED = {"view": {"transcript": "parent"}}
 
@@ -27,14 +28,6 @@ def look(what: str) -> str:
 def ask(what: str) -> str:
     """Ask somebody."""
     return "yes"
-
-
-def script(*calls: dict[str, Any]) -> ScriptedModel:
-    return ScriptedModel([ScriptEntry.model_validate({"calls": [call]}) for call in calls])
-
-
-def done(stage: str, **more: Any) -> dict[str, Any]:
-    return {"stage_done": {"stage": stage, "summary": f"{stage} is done.", **more}}
 
 
 def run(agent: dict[str, Any], *, shared: bool = True) -> tuple[ScriptedModel, ScriptedModel]:

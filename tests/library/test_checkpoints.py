@@ -112,9 +112,6 @@ async def test_a_file_is_written_whole_and_its_backup_counts_if_it_is_damaged(tm
 
 async def test_what_a_checkpoint_refuses(tmp_path: Path) -> None:
     saved, _ = await saves_of(FLOW)
-    other = Flow(name="three", stages=[Stage(id="a")])
-    with pytest.raises(ConfigError, match="is not the one that the checkpoint was made with"):
-        restore_flow(saved[-1], other)
     with pytest.raises(ConfigError, match="is cut off"):
         restore_flow(saved[-1][:-5], FLOW)
     with pytest.raises(ConfigError, match="There is no checkpoint"):
@@ -279,8 +276,3 @@ async def test_what_somebody_else_has_written_is_refused_in_a_sentence(number: i
     lines[number] = {**lines[number], **changes} if isinstance(changes, dict) else changes
     with pytest.raises(ConfigError):
         await restore_flow(b"".join(map(sealed, lines)), FLOW).run(model=script([]))
-
-
-async def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere is not a folder"):
-        start_flow(FLOW, model=script([]), workspace=tmp_path / "nowhere")

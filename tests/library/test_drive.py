@@ -8,9 +8,7 @@ from pydantic import BaseModel
 
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow_sync, tool
 from headgate.models import ScriptedModel
-from headgate.models.scripted import ScriptEntry
-
-Calls = Sequence[dict[str, Any]]
+from library.replies import script
 
 
 class Count(BaseModel):
@@ -33,11 +31,6 @@ def complete(**arguments: Any) -> dict[str, Any]:
 
 def fail(**arguments: Any) -> dict[str, Any]:
     return {"fail_task": arguments}
-
-
-def script(*replies: Calls | dict[str, Any]) -> ScriptedModel:
-    entries = [{"calls": [reply] if isinstance(reply, dict) else list(reply)} for reply in replies]
-    return ScriptedModel([ScriptEntry.model_validate(entry) for entry in entries])
 
 
 def run(stages: Sequence[Stage], model: ScriptedModel, *, join: str = "all", **options: Any) -> FlowResult:

@@ -13,18 +13,14 @@ import pytest
 from pydantic import BaseModel
 
 from headgate import Callbacks, Flow, Stage, restore_flow, run_flow, start_flow
+from headgate.core import Constraints
 from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.models import ScriptedModel
-from headgate.models.scripted import ScriptEntry
+from library.replies import script
 
 
 class Cause(BaseModel):
     line: int
-
-
-def script(*replies: dict[str, Any]) -> ScriptedModel:
-    return ScriptedModel([ScriptEntry.model_validate({"calls": [reply]}) for reply in replies])
 
 
 @pytest.fixture
@@ -61,8 +57,11 @@ async def test_a_flow_is_a_task_of_the_repository(repo: Path) -> None:
         {"edit_file": {"path": "calc.py", "old": "a - b", "new": "a + b"}},
         {"stage_done": {"stage": "repair", "summary": "add adds."}},
     )
-    result = await run_flow(flow, repo=repo, model=model, input="Fix add.")
+    run = start_flow(flow, repo=repo, model=model, input="Fix add.")
+    result = await run.result()
     model.check_finished()
+    kinds = [event.kind async for event in run.events()]
+    assert (kinds[0], kinds[-1]) == ("task_started", "task_ended")
     assert (result.status, result["find"].output, seen) == ("completed", Cause(line=2), ["line 2"])
     assert result.report is not None
     assert (result.report.verified, result.report.files_changed) == (True, ("calc.py",))
@@ -75,8 +74,6 @@ async def test_a_flow_is_a_task_of_the_repository(repo: Path) -> None:
 async def test_a_repository_cannot_name_functions_of_python(repo: Path) -> None:
     (repo / "agent.yaml").write_text("model: script:x\nflow: [{id: a, prompt: A., accept: 'os:system'}]\n")
     engine = Engine.open(repo, models={None: script()})
-    from headgate.core import Constraints
-
     with pytest.raises(ConfigError, match="needs os:system, which only a Python program can hand in"):
         engine.submit("Do it.", Constraints())
     engine.store.close()
@@ -92,7 +89,8 @@ CRASHING = """
 import os, sys, time
 from pathlib import Path
 from headgate import Checkpoint, run_flow_sync
-from library.test_in_repository import PLACES, TWO, script
+from library.replies import script
+from library.test_in_repository import PLACES, TWO
 
 
 def crash():
@@ -180,17 +178,6 @@ async def test_a_checkpoint_of_a_task_needs_its_repository(repo: Path, tmp_path:
     repo.rename(other)
     with pytest.raises(ConfigError, match="which is gone: put it back, or start the flow again"):
         restored.start(model=script())
-
-
-async def test_events_of_a_task_can_be_followed_late(repo: Path) -> None:
-    model = script(
-        {"stage_done": {"stage": "first", "summary": "Done.", "output": {"line": 2}}},
-        {"stage_done": {"stage": "second", "summary": "Done."}},
-    )
-    run = start_flow(TWO, repo=repo, model=model)
-    await run.result()
-    kinds = [event.kind async for event in run.events()]
-    assert (kinds[0], kinds[-1]) == ("task_started", "task_ended")
 
 
 async def test_the_key_that_a_program_gives_is_sent(repo: Path) -> None:

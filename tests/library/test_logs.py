@@ -112,7 +112,7 @@ async def test_a_log_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
         restored.start(model=script([]))
 
 
-@pytest.mark.parametrize("category", ["read", "write", "run", "reasoning"])
+@pytest.mark.parametrize("category", ["read", "write", "run", "reasoning", "control"])
 async def test_after_a_crash_only_reading_is_repeated(tmp_path: Path, category: Any) -> None:
     log = tmp_path / "log.jsonl"
     called: list[bool] = []

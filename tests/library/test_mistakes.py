@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate import Callbacks, Checkpoint, Flow, FlowResult, Stage, run_flow_sync, start_flow, tool
+from headgate import Callbacks, Checkpoint, Flow, FlowResult, Stage, run_flow_sync, tool
 from headgate.errors import ConfigError
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
@@ -75,7 +75,6 @@ def run(what: Any = None, **more: Any) -> FlowResult:
         (lambda: run(stage(variables={"A": object()})), "variables and metadata must be plain data"),
         (lambda: run(workspace="/nowhere"), "The workspace /nowhere is not a folder: create it first."),
         (lambda: run(repo="/nowhere"), '/nowhere is not in a git repository: run "git init" there'),
-        (lambda: start_flow(flow()), "call start_flow in a coroutine, or use run_flow_sync."),
     ],
 )
 def test_a_mistake_is_one_sentence(build: Callable[[], Any], said: str) -> None:

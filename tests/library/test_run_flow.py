@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, start_flow, tool
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
+from library.replies import done, script
 
 
 class Sources(BaseModel):
@@ -24,14 +25,6 @@ async def search_papers(query: str, limit: int = 3) -> str:
         query: What to look for.
     """
     return f"{limit} papers about {query}"
-
-
-def script(*replies: dict[str, Any]) -> ScriptedModel:
-    return ScriptedModel([ScriptEntry.model_validate({"calls": [reply]}) for reply in replies])
-
-
-def done(stage: str, **more: Any) -> dict[str, Any]:
-    return {"stage_done": {"stage": stage, "summary": f"{stage} is done.", **more}}
 
 
 def run(flow: Flow, model: ScriptedModel, **options: Any) -> FlowResult:
@@ -106,28 +99,6 @@ def test_methods_of_two_objects_judge_each_for_itself() -> None:
     assert (len(result["a"].output.items), len(result["b"].output.items)) == (1, 2)
 
 
-def test_a_json_schema_gives_plain_data() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}, "required": ["n"]}
-    model = script(done("count", output={"n": 1}), done("count", output={"n": 2}))
-    result = run(Flow(name="f", stages=[Stage(id="count", output_schema=schema)]), model)
-    assert result["count"].output == {"n": 2}
-    assert "output.n must be bigger than or equal to 2" in model.requests[1].messages[-1].content
-
-
-def test_what_a_tool_raises_is_told_to_the_model() -> None:
-    @tool(timeout=0.05)
-    async def slow() -> None:
-        await asyncio.sleep(60)
-
-    def broken(text: str) -> str:
-        raise ValueError(f"no {text}")
-
-    model = script({"slow": {}}, {"broken": {"text": "luck"}}, done("one"))
-    run(Flow(name="f", stages=[Stage(id="one", tools=[slow, broken])]), model)
-    assert model.requests[1].messages[-1].content == "slow did not end within 0.05 s."
-    assert model.requests[2].messages[-1].content == "broken failed with ValueError: no luck."
-
-
 def test_variables_instructions_and_tool_modes() -> None:
     def lookup(word: str) -> str:
         """The flow's lookup."""
@@ -166,14 +137,6 @@ def test_variables_instructions_and_tool_modes() -> None:
     assert "poet" not in second.messages[0].content
     assert "Be brief." in second.messages[0].content
     assert result["1"].metadata == {"owner": "me"}
-
-
-async def test_who_follows_the_events_hears_of_the_end() -> None:
-    run = start_flow(Flow(name="f", stages=[Stage(id="a")]), model=script(done("a")))
-    kinds = [event.kind async for event in run.events()]
-    assert (kinds[0], kinds[-1]) == ("stage_started", "stage_ended")
-    assert [event.kind async for event in run.events()] == kinds
-    assert (await run.result()).status == "completed"
 
 
 async def test_a_flow_is_cancelled_with_the_call_or_by_hand() -> None:

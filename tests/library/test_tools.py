@@ -15,8 +15,8 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from headgate import Checkpoint, Flow, Stage, restore_flow, run_flow_sync, start_flow, tool
-from headgate.core import Category, ToolSpec
+from headgate import Flow, Stage, run_flow_sync, tool
+from headgate.core import ToolSpec
 from headgate.errors import ConfigError, StoreError
 from headgate.models import ScriptedModel
 from headgate.models.scripted import ScriptEntry
@@ -469,36 +469,3 @@ def test_nobody_waits_for_a_function_that_does_not_end() -> None:
     go_on.set()
     for thread in stuck:
         thread.join()
-
-
-# Crashes.
-
-
-@pytest.mark.parametrize("category", ["read", "write", "run", "reasoning", "control"])
-async def test_after_a_crash_only_what_reads_is_called_again(category: Category) -> None:
-    """The flow is saved in the middle of a call, and goes on from there as after a crash."""
-    calls: list[str] = []
-
-    @tool(category=category)
-    async def work() -> str:
-        calls.append("work")
-        if len(calls) == 1:
-            await flow_run.save()
-        return "worked"
-
-    done = {"calls": [{"stage_done": {"stage": "one", "summary": "Done."}}]}
-    script = [ScriptEntry.model_validate(entry) for entry in ({"calls": [{"work": {}}]}, done)]
-    flow = Flow(name="f", stages=[Stage(id="one", tools=[work])])
-    wanted = Checkpoint(storage="memory", auto_save=False)
-    flow_run = start_flow(flow, model=ScriptedModel(script), checkpoint=wanted)
-    assert (await flow_run.result()).status == "completed"
-    assert flow_run.checkpoint
-    # Before a call that only reads, nothing is saved: the model is asked for it once more.
-    model = ScriptedModel(script if category == "read" else script[1:])
-    assert (await restore_flow(flow_run.checkpoint, flow).run(model=model)).status == "completed"
-    answer = model.requests[-1].messages[-1].content
-    if category == "read":
-        assert (calls, answer) == (["work", "work"], "worked")
-    else:
-        assert calls == ["work"]
-        assert answer.startswith("work was interrupted by a crash and not run again")
