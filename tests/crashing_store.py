@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from headgate.core import Event, Task, TaskState
 from headgate.log import Draft, Store
@@ -25,13 +26,13 @@ class CrashingStore:
     ends: list[tuple[str, str]] = field(default_factory=list)
     """The first and the last event of each commit: its kind, and the name of a tool."""
 
-    def enqueue(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    def append(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, **options: Any
     ) -> "asyncio.Future[list[Event]]":
-        return asyncio.ensure_future(self._append(task, drafts, state, keep_bodies=keep_bodies))
+        return asyncio.ensure_future(self._append(task, drafts, state, **options))
 
     async def _append(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, **options: Any
     ) -> list[Event]:
         self.seen += 1
         self.ends.append((_sort(drafts[0]), _sort(drafts[-1])) if drafts else ("", ""))
@@ -39,7 +40,7 @@ class CrashingStore:
             raise Crash  # what runs beside the one that crashed is gone, too
         if self.seen == self.commits and self.before:
             raise Crash
-        events = await self.store.append(task, drafts, state, keep_bodies=keep_bodies)
+        events = await self.store.append(task, drafts, state, **options)
         if self.seen == self.commits:
             raise Crash
         return events

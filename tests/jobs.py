@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from headgate.engine import FEATURES
+from headgate.engine import FEATURES, KINDS
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place
 
 _GROUPS = {
@@ -20,6 +20,7 @@ _NAMES = {"models": "clients", "model_settings": "settings"}
 def job_of(**given: Any) -> Job:
     """A job from the fields of all its parts, by their names."""
     given = {_NAMES.get(name, name): value for name, value in given.items()}
+    given.setdefault("kinds", KINDS)
     given.setdefault("features", [each for each in FEATURES if not each.observers])
     made: dict[str, Any] = {}
     for name, group in _GROUPS.items():

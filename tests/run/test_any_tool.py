@@ -33,7 +33,7 @@ from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
-from headgate.run import KINDS, Job, restore, run_flow
+from headgate.run import Job, restore, run_flow
 from headgate.run.job import Tree
 from headgate.tools import Args, Outcome, Tool, ToolContext, run_tests
 from headgate.tools.base import tool
@@ -97,7 +97,6 @@ def make_job(
     return job_of(
         task=TASK,
         flow=expand_flow(FLOW, [tool.spec for tool in tools], CHECK_SPECS),
-        kinds=KINDS,
         log=log,
         models={None: model},
         model_settings={None: ModelSettings(model="openai/calls-once")},

@@ -38,12 +38,12 @@ from headgate.core import (
     flow_problems,
     fold,
 )
-from headgate.engine import Engine, FlowParts
+from headgate.engine import KINDS, Engine, FlowParts
 from headgate.errors import ConfigError
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Entrance, Job, Judge, Kind, StageEnd, StageRun, restore, run_flow
+from headgate.run import Entrance, Job, Judge, Kind, StageEnd, StageRun, restore, run_flow
 from headgate.tools import ToolContext
 from headgate.tree import DiskWorkspace
 from jobs import job_of

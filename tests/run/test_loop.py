@@ -37,7 +37,7 @@ from headgate.errors import CallUnknown
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Job, run_flow
+from headgate.run import Job, run_flow
 from headgate.tools import STATUS_TOOL, ToolContext, ls, read_file, task_status
 from headgate.tree import DiskWorkspace
 from jobs import job_of, other_job
@@ -86,7 +86,6 @@ def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: 
     return job_of(
         task=TASK,
         flow=expand_flow(flow, [ls.spec, read_file.spec], CHECK_SPECS),
-        kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models=models,
         model_settings={

@@ -33,7 +33,7 @@ from headgate.engine import CHECK_SPECS
 from headgate.errors import ModelUnavailable
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
-from headgate.run import KINDS, Job, restore, run_flow
+from headgate.run import Job, restore, run_flow
 from headgate.tools import ToolContext, ls, read_file
 from headgate.tree import DiskWorkspace
 from jobs import job_of
@@ -110,7 +110,6 @@ def make_job(store: Store, flow: Flow, model: Any, appending: Any = None, **fiel
     given: dict[str, Any] = {
         "task": TASK,
         "flow": expand_flow(flow, [ls.spec, read_file.spec], CHECK_SPECS),
-        "kinds": KINDS,
         "log": TaskLog(appending or store, Bus(), TASK, time.time),
         "models": {None: model},
         "model_settings": {None: ModelSettings(model="openai/reader", context_window=100_000)},

@@ -39,7 +39,7 @@ from headgate.core import (
 from headgate.engine import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.log import Bus, Store, TaskLog
-from headgate.run import KINDS, Job, restore, run_flow
+from headgate.run import Job, restore, run_flow
 from headgate.tools import ToolContext, edit_file, ls, plan_tasks, read_file, shell, write_file
 from headgate.tree import DiskWorkspace, Snapshots, git
 from jobs import job_of
@@ -218,7 +218,6 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
     return job_of(
         task=TASK,
         flow=expand_flow(case.flow, [tool.spec for tool in TOOLS], CHECK_SPECS),
-        kinds=KINDS,
         log=log,
         models={None: case.model},
         model_settings={None: ModelSettings(model="openai/worker", context_window=WINDOW)},

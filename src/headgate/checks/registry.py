@@ -40,8 +40,8 @@ class Facts(Protocol):
         ...
 
     @property
-    def open_tasks(self) -> Sequence[str]:
-        """The tasks of the list that the stage leads which have not ended."""
+    def open_stages(self) -> Sequence[str]:
+        """The stages in the stage that its model has yet to end."""
         ...
 
     @property

@@ -146,7 +146,7 @@ async def _judge_change(facts: Facts, argument: int) -> Verdict:
 
 
 async def _judge_tasks(facts: Facts, argument: int) -> Verdict:
-    tasks = facts.open_tasks
+    tasks = facts.open_stages
     if not tasks:
         return Pass()
     return Fail(TASKS_ENDED, f"these tasks have not ended: {list_names(tasks, 20, 500)}; call start_task")

@@ -9,12 +9,14 @@ from headgate.features.compaction import feature as compaction
 from headgate.features.mentions import feature as mentions
 from headgate.features.phases import feature as phases
 from headgate.features.scouts import feature as scouts
+from headgate.features.task_list import feature as task_list
 
 FEATURES: tuple[run.Feature, ...] = (
     scouts.FEATURE,
     repair.FEATURE,
     mentions.FEATURE,
     compaction.FEATURE,
+    task_list.FEATURE,
     phases.FEATURE,
 )
 

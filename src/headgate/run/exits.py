@@ -72,8 +72,8 @@ class AttemptFacts:
         return self.run.job.state[Plan].items
 
     @property
-    def open_tasks(self) -> Sequence[str]:
-        return self.run.task_list.open_tasks() if self.run.task_list else ()
+    def open_stages(self) -> Sequence[str]:
+        return self.run.conversation.open_stages(self.run)
 
     @property
     def has_acted(self) -> bool:

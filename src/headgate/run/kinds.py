@@ -36,7 +36,6 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ConfigError
-from headgate.run.drive import Drive, Driven
 from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
@@ -219,6 +218,4 @@ class Review(Judge):
         return Entrance("review", fill(job.parts.checks[name].spec.prompt, reason=found.found[name][-1]))
 
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (Talk(), Verify(), Review(), Drive(), Driven(), PlannerKind())
-}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Talk(), Verify(), Review(), PlannerKind())}

@@ -5,18 +5,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headgate.core import (
-    COMPLETE_TOOL,
     DONE_TOOL,
     ESCALATE_TOOL,
-    FAIL_TOOL,
     REAL,
-    START_TOOL,
     TOOL_ALIASES,
     Stage,
     ToolSpec,
     full_tool_name,
 )
-from headgate.tools import STATUS_TOOL, Tool, stage_done_tool, status_tool, task_list_tools
+from headgate.tools import STATUS_TOOL, Tool, stage_done_tool, status_tool
 
 if TYPE_CHECKING:
     from headgate.run.job import Job
@@ -35,9 +32,9 @@ class Scope:
 
     @cached_property
     def own(self) -> Mapping[str, Tool]:
-        """Tools that only this stage has, and those of the list of tasks that it leads or is a task of."""
-        listed = self._run.task_list.tools(self._stage) if self._run.task_list else {}
-        return {**self._job.parts.stage_tools.get(self._stage.id, {}), **listed}
+        """Tools that only this stage has, and those of its kind."""
+        given = self._job.parts.stage_tools.get(self._stage.id, {})
+        return {**given, **self._run.conversation.tools(self._run)}
 
     @cached_property
     def done(self) -> Tool:
@@ -79,7 +76,7 @@ class Scope:
         """In the final turn: the closing signal, and what a check needs that does not hold yet."""
         state = self._run.state
         needed = [tool for check in self._job.checks_of(self._stage) for tool in check.final_tools(state)]
-        needed += [self.done.name] if self._run.done_name == DONE_TOOL else [self.done.name, FAIL_TOOL]
+        needed += [self.done.name, *self._run.conversation.ending_tools]
         return tuple(spec for spec in self.every if spec.name in needed)
 
     @property
@@ -101,7 +98,8 @@ class Scope:
     def withheld(self) -> frozenset[str]:
         """The names of what it is sent and is of no use now."""
         names = {spec.name for spec in self.sent} - {spec.name for spec in self.open}
-        return frozenset((*names, *self._in_circles(), *self._too_early(), *self._out_of_turn()))
+        out_of_turn = self._run.conversation.withheld_tools
+        return frozenset((*names, *self._in_circles(), *self._too_early(), *out_of_turn))
 
     def _in_circles(self) -> Iterator[str]:
         """What the model circles with."""
@@ -117,12 +115,6 @@ class Scope:
         """It has just said that it is done, and is not; in a final turn there is nothing else to say."""
         if self._run.state.counts.verdict is not None and not self._run.state.counts.granted:
             yield self.done.name
-
-    def _out_of_turn(self) -> Iterator[str]:
-        """In a list of tasks: none can be started while one is in progress, nor ended while none is."""
-        if self._run.task_list:
-            is_task = self._run.done_name == COMPLETE_TOOL
-            yield from (START_TOOL,) if is_task else (COMPLETE_TOOL, FAIL_TOOL)
 
     def name_of(self, called: str) -> str:
         """The name of the tool that a call means: it may use a longer name, or the closing signal's."""
@@ -151,9 +143,8 @@ def stable_specs(job: "Job") -> Specs:
         for spec in specs
         if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in stages)
     ]
-    leading = next((leaf.stages for leaf in stages if leaf.stages), ())
-    listed = task_list_tools([stage.id for stage in leading]) if leading else {}
-    admitted += [tool.spec for tool in listed.values()]
+    inside = (job.parts.kinds[stage.kind].tools_inside(stage) for stage in stages)
+    admitted += [tool.spec for tool in next(filter(None, inside), {}).values()]
     return (*admitted, stage_done_tool("", [stage.id for stage in stages]).spec)
 
 

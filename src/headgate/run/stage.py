@@ -1,9 +1,9 @@
 """One attempt at a stage, and what a kind of stage is."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from headgate.config import prompt
 from headgate.core import (
@@ -55,27 +55,6 @@ class Interrupted:
 
 
 NO_NOTE = Note()
-
-
-class TaskList(Protocol):
-    """The stages in a stage of the kind `drive`, as the loop knows them."""
-
-    @property
-    def current(self) -> "StageRun":
-        """The attempt that the next call belongs to: at the task in progress, or at the stage around it."""
-        ...
-
-    def tools(self, stage: Stage) -> Mapping[str, Tool]:
-        """What the model works through the list with, in the stage around it or in one of its tasks."""
-        ...
-
-    def recap(self) -> str:
-        """The list as it stands, for a model that no longer sees all that was said."""
-        ...
-
-    def open_tasks(self) -> list[str]:
-        """The tasks that have not ended."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +125,10 @@ class StageRun:
     def kind(self) -> "Kind":
         return self.job.parts.kinds[self.stage.kind]
 
-    @cached_property
-    def task_list(self) -> TaskList | None:
-        """The list that the stage leads, or is a task of."""
-        return self.kind.task_list(self) if isinstance(self.kind, Conversation) else None
+    @property
+    def conversation(self) -> "Conversation":
+        """The kind, as one of conversations; what all of them have in common for any other."""
+        return self.kind if isinstance(self.kind, Conversation) else _PLAIN
 
     @property
     def is_announced(self) -> bool:
@@ -163,7 +142,7 @@ class StageRun:
     @property
     def done_name(self) -> str:
         """The name of the closing signal."""
-        return self.kind.done_tool if isinstance(self.kind, Conversation) else DONE_TOOL
+        return self.conversation.done_tool
 
     @property
     def _turns_inside(self) -> int:
@@ -208,6 +187,10 @@ class Kind:
         """The stage as it is to run now; None if there is nothing to do for it (the role `may_not_apply`)."""
         return stage
 
+    def tools_inside(self, stage: Stage) -> Mapping[str, Tool]:
+        """Tools that such a stage and the stages in it have between them, by name."""
+        return {}
+
     def replay(self, run: StageRun, body: Body, content: str) -> None:
         """After a crash: takes an event of an attempt, and what was kept with it, into memory again."""
 
@@ -218,9 +201,26 @@ class Conversation(Kind):
     done_tool: str = DONE_TOOL
     """The tool that gives its closing signal."""
 
-    def task_list(self, run: StageRun) -> TaskList | None:
-        """The list that such a stage leads, or is a task of."""
-        return None
+    ending_tools: Sequence[str] = ()
+    """Other tools that end such a stage."""
+    withheld_tools: Sequence[str] = ()
+    """Tools of its own that are of no use in it."""
+
+    def tools(self, run: StageRun) -> Mapping[str, Tool]:
+        """Tools that such a stage has besides, by name."""
+        return {}
+
+    async def acting(self, run: StageRun) -> StageRun:
+        """The attempt that the next call of a reply belongs to."""
+        return run
+
+    def recap(self, run: StageRun) -> str:
+        """What is told besides to a model that no longer sees all that was said."""
+        return ""
+
+    def open_stages(self, run: StageRun) -> Sequence[str]:
+        """The stages in it that the model has yet to end."""
+        return ()
 
     def ports(self, call: "CallPorts") -> Mapping[str, Any]:
         """What tools may do in it besides, in one call, by the names in `ToolContext`."""
@@ -233,6 +233,9 @@ class Conversation(Kind):
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         """Called when an attempt has ended. What it records is committed together with that."""
         run.transcript.end_stage(place_of(run.path), ended)
+
+
+_PLAIN = Conversation()
 
 
 class Judge(Kind):

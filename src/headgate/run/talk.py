@@ -214,8 +214,7 @@ async def _remind(run: StageRun) -> None:
 def _notice(run: StageRun, name: str, assignment: str) -> str:
     """What the model is told when it no longer sees all that was said."""
     state, plan = run.job.state, plan_message(run.job, run.stage)
-    tasks = run.task_list.recap() if run.task_list else ""
-    plan = "\n".join(filter(None, (plan, tasks)))
+    plan = "\n".join(filter(None, (plan, run.conversation.recap(run))))
     text = fill(
         name,
         task=_task_again(run),

@@ -132,10 +132,7 @@ async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
     """Answers the calls of a reply, or its silence."""
     # The closing signal is judged last, when the other calls of the same reply have run.
     for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
-        if run.task_list:
-            await run.job.log.commit()
-        # A call may start or end a task, so that the next one belongs to another attempt.
-        await answer_call(run.task_list.current if run.task_list else run, call, cut_off)
+        await answer_call(await run.conversation.acting(run), call, cut_off)
     if not message.calls:
         await _answer_text(run, message, cut_off)
     await _try_rules(run)

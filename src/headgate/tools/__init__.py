@@ -4,12 +4,14 @@ from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, describe_
 from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,
+    Sentences,
     plan_tasks,
     render_plan,
     stage_done_tool,
     status_tool,
     task_status,
     think,
+    with_choices,
 )
 from headgate.tools.editing import edit_file, require_text
 from headgate.tools.files import (
@@ -28,7 +30,6 @@ from headgate.tools.files import (
 )
 from headgate.tools.patching import apply_patch
 from headgate.tools.planning import escalate, execute_tool
-from headgate.tools.ports import NOT_IN_A_STAGE, TaskListPort
-from headgate.tools.schemas import parameters_of
+from headgate.tools.ports import NOT_IN_A_STAGE
+from headgate.tools.schemas import parameters_of, slim_schema
 from headgate.tools.searching import search
-from headgate.tools.task_list import task_list_tools

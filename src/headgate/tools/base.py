@@ -37,7 +37,6 @@ from headgate.tools.ports import (
     ProjectTestsPort,
     RecipePort,
     StatusPort,
-    TaskListPort,
 )
 from headgate.tools.schemas import parameters_of
 from headgate.tree import FileChange, Workspace
@@ -103,7 +102,6 @@ class ToolContext:
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
-    tasks: TaskListPort = NO_STAGE
     recipes: RecipePort = NO_STAGE
     call: object = None
     """The call under way, which tools of features act through; see `headgate.run.call_under_way`."""

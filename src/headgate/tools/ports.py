@@ -45,22 +45,6 @@ class ProjectTestsPort(Protocol):
         ...
 
 
-class TaskListPort(Protocol):
-    """A list of tasks that the model works through. ToolError says why something cannot be done now."""
-
-    async def start(self, task: str) -> str:
-        """Starts a task; returns what the model is told about it."""
-        ...
-
-    async def complete(self, task: str, note: Note) -> str:
-        """Ends the task in progress, if its checks accept that."""
-        ...
-
-    async def fail(self, task: str, reason: str) -> str:
-        """Gives the task in progress up."""
-        ...
-
-
 class RecipePort(Protocol):
     """What a planner and its steps can do. ToolError says why something cannot be done now."""
 

@@ -37,7 +37,7 @@ from headgate.features.phases.feature import (
 from headgate.library.surroundings import NoTree
 from headgate.log import Bus, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.run import KINDS, Entrance, StageRun, run_flow
+from headgate.run import Entrance, StageRun, run_flow
 from headgate.tools import ToolContext, ls, read_file
 from headgate.tree import DiskWorkspace
 from jobs import job_of, other_job
@@ -244,7 +244,6 @@ async def stage_after(
     job = job_of(
         task=TASK,
         flow=expand_flow(Flow(name="test", stages=(stage,)), [ls.spec, read_file.spec], CHECK_SPECS),
-        kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models={None: ScriptedModel(turns)},
         model_settings={None: SETTINGS},

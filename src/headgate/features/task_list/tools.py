@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import Field
 
 from headgate.core import COMPLETE_TOOL, Note
-from headgate.tools.base import Args, Tool, ToolContext, tool
-from headgate.tools.control import Sentences, with_choices
-from headgate.tools.schemas import slim_schema
+from headgate.features.task_list.tasks import tasks_of
+from headgate.run import call_under_way, clean_value
+from headgate.tools import Args, Sentences, Tool, ToolContext, slim_schema, tool, with_choices
 
 
 class StartTask(Args):
@@ -38,18 +38,21 @@ class FailTask(Args):
 
 async def start_task(ctx: ToolContext, args: StartTask) -> str:
     """Start a task. Its assignment is returned, or, if another agent carries it out, its result."""
-    return await ctx.tasks.start(args.id)
+    with call_under_way(ctx).acting() as run:
+        return await tasks_of(run).start(clean_value(run, args.id))
 
 
 async def complete_task(ctx: ToolContext, args: CompleteTask) -> str:
     """Say that the task in progress is done. The runtime then checks it."""
     said = args.model_dump(exclude={"id", "result"})
-    return await ctx.tasks.complete(args.id, Note(**said, output=args.result))
+    with call_under_way(ctx).acting() as run:
+        return await tasks_of(run).complete(clean_value(run, args.id), Note(**said, output=args.result))
 
 
 async def fail_task(ctx: ToolContext, args: FailTask) -> str:
     """Give the task in progress up."""
-    return await ctx.tasks.fail(args.id, args.reason)
+    with call_under_way(ctx).acting() as run:
+        return await tasks_of(run).fail(clean_value(run, args.id), clean_value(run, args.reason))
 
 
 def task_list_tools(ids: Sequence[str], output: Mapping[str, Any] | None = None) -> dict[str, Tool]:

@@ -21,19 +21,27 @@ from headgate.core import (
     render_notes,
     say_reason,
     skip_stage,
+    split_path,
     unknown_name,
 )
 from headgate.errors import ToolFailed
-from headgate.run.attempts import open_attempt, record_end, reopen_attempt, wait_for_retry
-from headgate.run.exits import clean_value, leave_stage
-from headgate.run.first_messages import plan_room, stage_message
-from headgate.run.group import GroupRun
-from headgate.run.job import Job
-from headgate.run.ports import CallPorts
-from headgate.run.stage import Entrance, StageEnd, StageRun
-from headgate.run.talk import open_conversation
-from headgate.run.turn import tell
-from headgate.tools import Tool, task_list_tools
+from headgate.run import (
+    Entrance,
+    GroupRun,
+    Job,
+    StageEnd,
+    StageRun,
+    clean_value,
+    leave_stage,
+    open_attempt,
+    open_conversation,
+    plan_room,
+    record_end,
+    reopen_attempt,
+    stage_message,
+    tell,
+    wait_for_retry,
+)
 
 REASON_CHARS = 1_000
 NAMES = 30
@@ -53,7 +61,7 @@ _MARKS: Mapping[str, str] = {
 
 @dataclass
 class Tasks:
-    """The tasks of one driver. See `TaskList`."""
+    """The tasks of one driver."""
 
     job: Job
     stage: Stage
@@ -72,6 +80,7 @@ class Tasks:
 
     @property
     def current(self) -> StageRun:
+        """The attempt that the next call belongs to: at the task in progress, or at the stage around it."""
         assert self.driver is not None
         return self.active or self.driver
 
@@ -79,14 +88,11 @@ class Tasks:
     def round(self) -> GroupRun:
         return GroupRun(self.job, self.stage, self.place)
 
-    def tools(self, stage: Stage) -> Mapping[str, Tool]:
-        output = stage.output_schema if stage.kind == DRIVEN else None
-        return task_list_tools([task.id for task in self.stage.stages], output)
-
     def endings(self) -> Mapping[str, Ending]:
         return self.round.now().endings
 
     def open_tasks(self) -> list[str]:
+        """The tasks that have not ended."""
         if self.is_fixing:
             return []
         now = self.round.now()
@@ -94,7 +100,7 @@ class Tasks:
         return [task.id for task in self.stage.stages if task.id not in over and not now.is_won]
 
     def recap(self) -> str:
-        """The list as it stands."""
+        """The list as it stands, for a model that no longer sees all that was said."""
         lines = [f"{_MARKS[self._status(task)]} {task.id}: {_about(task)}" for task in self.stage.stages]
         return "Tasks:\n" + "\n".join(lines)
 
@@ -299,28 +305,23 @@ class Tasks:
         self.last = next((node for node in reversed(inside) if node.ending and node.kind == DRIVEN), None)
 
 
-@dataclass(frozen=True, slots=True)
-class TasksPort:
-    """What the model does with the list in one call."""
-
-    ports: CallPorts
-    tasks: Tasks
-
-    async def start(self, task: str) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.start(clean_value(run, task))
-
-    async def complete(self, task: str, note: Note) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.complete(clean_value(run, task), note)
-
-    async def fail(self, task: str, reason: str) -> str:
-        with self.ports.acting() as run:
-            return await self.tasks.fail(clean_value(run, task), clean_value(run, reason))
-
-
 def _about(task: Stage) -> str:
     """One line about a task, for the list."""
     what = " ".join((task.label or task.prompt or task.id).split())
     needs = f" (needs {', '.join(task.needs)})" if task.needs else ""
     return f"{cut_text(what, 200)}{needs}"
+
+
+class _Lists(dict[str, Tasks]):
+    """The list of each driver, by its place."""
+
+
+def tasks_of(run: StageRun) -> Tasks:
+    """The list that a stage leads, or is a task of. There is one for each place of a driver."""
+    place = split_path(run.path).parent if run.stage.kind == DRIVEN else place_of(run.path)
+    lists = run.job.memory.of(_Lists)
+    if place not in lists:
+        stage = run.job.stage_at(place)
+        assert stage is not None
+        lists[place] = Tasks(run.job, stage, place)
+    return lists[place]

@@ -6,12 +6,12 @@ with its own tools, checks and budget. Anything else, such as a task with its ow
 verification, is run to its end by the runtime, and the call that started it is answered with the result.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from headgate.core import (
     COMPLETE_TOOL,
-    DRIVEN,
+    FAIL_TOOL,
+    START_TOOL,
     Decision,
     Note,
     Role,
@@ -19,15 +19,23 @@ from headgate.core import (
     StageEnded,
     list_names,
     place_of,
-    split_path,
 )
-from headgate.run.exits import try_exit
-from headgate.run.job import Job
-from headgate.run.ports import CallPorts
-from headgate.run.stage import StageEnd, StageRun, TaskList
-from headgate.run.talk import Talk, open_conversation, say_stages_ended, take_step
-from headgate.run.task_list import NAMES, NAMES_CHARS, Tasks, TasksPort
-from headgate.run.turn import finish_turn, take_turn
+from headgate.features.task_list.tasks import NAMES, NAMES_CHARS, Tasks, tasks_of
+from headgate.features.task_list.tools import task_list_tools
+from headgate.run import (
+    Feature,
+    Job,
+    StageEnd,
+    StageRun,
+    Talk,
+    finish_turn,
+    open_conversation,
+    say_stages_ended,
+    take_step,
+    take_turn,
+    try_exit,
+)
+from headgate.tools import Tool
 
 _GOES_ON_LATER = ("retry", "infra", "propose")
 """Decisions after which tasks that have not ended may still be started."""
@@ -74,22 +82,24 @@ async def _finish(run: StageRun, tasks: Tasks) -> None:
     await run.job.log.commit()
 
 
-class _Lists(dict[str, Tasks]):
-    """The list of each driver, by its place."""
+class _Listed(Talk):
+    """What a stage that leads a list and the tasks in its conversation have in common."""
+
+    def tools(self, run: StageRun) -> Mapping[str, Tool]:
+        return task_list_tools([task.id for task in tasks_of(run).stage.stages])
+
+    async def acting(self, run: StageRun) -> StageRun:
+        await run.job.log.commit()
+        return tasks_of(run).current
+
+    def recap(self, run: StageRun) -> str:
+        return tasks_of(run).recap()
+
+    def open_stages(self, run: StageRun) -> Sequence[str]:
+        return tasks_of(run).open_tasks()
 
 
-def _tasks_of(run: StageRun) -> Tasks:
-    """The list that a stage leads, or is a task of. There is one for each place of a driver."""
-    place = split_path(run.path).parent if run.stage.kind == DRIVEN else place_of(run.path)
-    lists = run.job.memory.of(_Lists)
-    if place not in lists:
-        stage = run.job.stage_at(place)
-        assert stage is not None
-        lists[place] = Tasks(run.job, stage, place)
-    return lists[place]
-
-
-class Drive(Talk):
+class Drive(_Listed):
     """A conversation in which the model starts and ends the tasks, until all of them have ended.
 
     It ends with its last task: nobody would read a summary.
@@ -97,9 +107,10 @@ class Drive(Talk):
 
     name = "drive"
     roles = frozenset[Role]({"conversation", "receives_failures"})
+    withheld_tools = (COMPLETE_TOOL, FAIL_TOOL)
 
     async def run(self, run: StageRun) -> StageEnd:
-        tasks = _tasks_of(run)
+        tasks = tasks_of(run)
         end = await _work_through(run, tasks)
         if end.decision.action not in _GOES_ON_LATER and not tasks.is_fixing:
             await tasks.round.record_not_reached(end.decision)
@@ -112,33 +123,32 @@ class Drive(Talk):
         turns = stage.budget.turns + sum(leaf.budget.turns for task in stage.stages for leaf in task.leaves())
         return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
 
-    def task_list(self, run: StageRun) -> TaskList:
-        return _tasks_of(run)
-
-    def ports(self, call: CallPorts) -> Mapping[str, Any]:
-        return {"tasks": TasksPort(call, _tasks_of(call.run))}
+    def tools_inside(self, stage: Stage) -> Mapping[str, Tool]:
+        return task_list_tools([task.id for task in stage.stages])
 
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         run.transcript.end_stage(place_of(run.path), ended)
 
 
-class Driven(Talk):
+class Driven(_Listed):
     """A task in the conversation of its driver, which runs it."""
 
     name = "driven"
     roles = frozenset[Role]({"conversation"})
     done_tool = COMPLETE_TOOL
+    ending_tools = (FAIL_TOOL,)
+    withheld_tools = (START_TOOL,)
 
     async def run(self, run: StageRun) -> StageEnd:
         """It has no driver only in a flow that nobody checked."""
         said = "it can only be a task of a stage of the kind drive"
         return StageEnd(Decision("fail", "no_driver", said))
 
-    def task_list(self, run: StageRun) -> TaskList:
-        return _tasks_of(run)
-
-    def ports(self, call: CallPorts) -> Mapping[str, Any]:
-        return {"tasks": TasksPort(call, _tasks_of(call.run))}
+    def tools(self, run: StageRun) -> Mapping[str, Tool]:
+        return task_list_tools([task.id for task in tasks_of(run).stage.stages], run.stage.output_schema)
 
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         """Nothing is left to do: its driver has noted its end."""
+
+
+FEATURE = Feature(kinds=(Drive(), Driven()))
