@@ -98,18 +98,29 @@ def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
         yield "replan", f"after {_count(repeat.replan_every, 'failed round')} in a row"
 
 
-def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
-    """What a stage lets through: in, the tools; out, the checks; and for how long."""
+def _stage_rows(flow: Flow, stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
+    if stage.needs:
+        yield "needs", ", ".join(stage.needs)
     if stage.foreach == "recipe":
         yield "each", "recipe that the planner has executed; its results go back to the planner"
-        return
-    if stage.foreach:
-        yield "each", "step of the plan"
-    if stage.when:
-        yield "when", _WHEN.get(stage.when, stage.when)
-    if stage.is_group:
-        yield from _repeat(stage)
-        return
+    else:
+        if stage.foreach:
+            yield "each", f"step of the plan; {_steps(flow)}"
+        if stage.when:
+            yield "when", _WHEN.get(stage.when, stage.when)
+        yield from _repeat(stage) if stage.is_group else _gates(stage, known)
+    if stage.agent:
+        yield "agent", f"its own, told: {stage.agent.context_transfer}"
+    if stage.model:
+        yield "model", _line(stage.model)
+    if stage.priority != "normal":
+        yield "order", f"{stage.priority} priority"
+    if not stage.required:
+        yield "fails", "and the flow continues"
+
+
+def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
+    """What a stage lets through: in, the tools; out, the checks; and for how long."""
     if stage.kind == DRIVE:
         yield "kind", "drive: the model starts and ends the stages in it"
         yield from _repeat(stage)
@@ -132,28 +143,8 @@ def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]
         yield "checks", checks
     yield "ends", _ending(stage)
     yield "budget", _budget(stage.budget, _EXHAUSTED)
-
-
-def _stage_rows(flow: Flow, stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
-    if stage.needs:
-        yield "needs", ", ".join(stage.needs)
-    for name, text in _gates(stage, known):
-        yield name, f"{text}; {_steps(flow)}" if name == "each" and stage.foreach == "plan" else text
-    if (
-        not stage.candidates
-        and not stage.is_group
-        and stage.kind in ("talk", DRIVE)
-        and stage.foreach != "recipe"
-    ):
+    if stage.kind in ("talk", DRIVE):
         yield "view", _view(stage.view)
-    if stage.agent:
-        yield "agent", f"its own, told: {stage.agent.context_transfer}"
-    if stage.model:
-        yield "model", _line(stage.model)
-    if stage.priority != "normal":
-        yield "order", f"{stage.priority} priority"
-    if not stage.required:
-        yield "fails", "and the flow continues"
 
 
 def _steps(flow: Flow) -> str:

@@ -76,8 +76,7 @@ class ProcessWork:
                 lines.append(source.lines())
             return lines, 0
         if source and own and (path == own or path.resolve() == own.resolve()):
-            first = source.read().index(b"\n") + 1
-            return FileLines(path, known=source.size, length=source.length), first
+            return FileLines(path, known=source.size, length=source.length), source.first
         begin, first = log_lines(self._head.of_log(), source)
         file = FileLines(path)
         file.append(begin)

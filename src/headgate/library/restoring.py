@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +21,34 @@ _LOCAL = "local:"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A checkpoint that was found whole. It is read again when it is needed, and not kept in memory."""
+    """A checkpoint that was found whole."""
 
     head: Head
     name: str
-    size: int
-    """How many bytes it has."""
+    data: bytes
     length: int
-    """How many of them are whole."""
-    digest: bytes
+    """How many of its bytes are whole."""
     path: Path | None = None
-    data: bytes = b""
-    """What it is, if it is no file."""
     note: str = ""
     """What was wrong with it."""
 
-    def read(self) -> bytes:
-        """The part that is whole. ConfigError if the file has changed."""
-        found = self.data if self.path is None else self.path.read_bytes()
-        if len(found) != self.size or sha256(found).digest() != self.digest:
-            raise ConfigError(f"{self.name} has changed since it was read: restore it again.")
-        return found[: self.length]
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.data)
+
+    @property
+    def first(self) -> int:
+        """Where its first event begins."""
+        return self.data.index(b"\n") + 1
 
     def load(self) -> SavedFlow:
         """What it holds."""
-        return decode(self.read(), self.name)
+        return decode(self.data[: self.length], self.name)
 
     def lines(self) -> bytes:
         """Its events, as lines."""
-        data = self.read()
-        return data[data.index(b"\n") + 1 :]
+        return self.data[self.first : self.length]
 
 
 def from_bytes(data: bytes) -> Source:
@@ -85,8 +82,7 @@ def _source(data: bytes, name: str, path: Path | None = None, note: str = "") ->
     if cut := len(data) - saved.length:
         said = f"The last {cut} bytes of {name} were not written whole and are left out."
         note = f"{note} {said}".strip()
-    kept = data if path is None else b""
-    return Source(saved.head, name, len(data), saved.length, sha256(data).digest(), path, kept, note)
+    return Source(saved.head, name, data, saved.length, path, note)
 
 
 # The flow of a checkpoint, and its functions.

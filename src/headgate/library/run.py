@@ -163,7 +163,7 @@ class RestoredFlow:
 
     @property
     def saved(self) -> SavedFlow:
-        """What the checkpoint holds. It is read again each time."""
+        """What the checkpoint holds, decoded each time."""
         return self.source.load()
 
     def start(self, **options: Unpack[RunOptions]) -> FlowRun:
