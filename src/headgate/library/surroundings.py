@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import EditsNoticed
 from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
-from headgate.reading import TaskDiff
+from headgate.run import Tree
 from headgate.tree import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
 _NONE = "This flow has no files."
@@ -47,43 +46,8 @@ class NoFiles:
         raise ToolFailed(_NONE)
 
 
-class NoTree:
+class NoTree(Tree):
     """See Tree. Without a repository, changes to files are not followed."""
-
-    async def changed_files(self) -> tuple[str, ...]:
-        return ()
-
-    async def mark(self) -> str:
-        return ""
-
-    async def own_mark(self, mark: str) -> str:
-        return mark
-
-    async def diff_since(self, mark: str) -> str:
-        return ""
-
-    async def own_diff(self) -> TaskDiff:
-        return TaskDiff("")
-
-    async def diff_to_start(self) -> tuple[FileChange, ...] | None:
-        return None
-
-    def hash_of(self, path: str) -> str | None:
-        return None
-
-    async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
-        return ()
-
-    async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
-        return ()
-
-    async def notice(
-        self, mark: str = "", *, writing: Sequence[FileChange] | None = None
-    ) -> EditsNoticed | None:
-        return None
-
-    async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
-        return ""
 
 
 class FolderTree(NoTree):

@@ -8,7 +8,7 @@ from headgate.run.first_messages import UNKNOWN_WINDOW, context_document, plan_r
 from headgate.run.flow import cannot_verify, run_flow
 from headgate.run.followed import Followed
 from headgate.run.group import GroupRun
-from headgate.run.job import Clock, Job, Memory, Models, Parts, People, Pinned, Place
+from headgate.run.job import Clock, Job, Memory, Models, Parts, People, Pinned, Place, Tree
 from headgate.run.kinds import KINDS
 from headgate.run.outputs import find_schema_fault, read_output
 from headgate.run.ports import CallPorts, call_under_way

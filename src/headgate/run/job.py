@@ -62,43 +62,46 @@ class Log(Protocol):
 
 
 class Tree(Protocol):
-    """The working tree, compared with the task's start."""
+    """The working tree, compared with the task's start.
+
+    A flow without a repository has one that follows no changes: it answers as the methods here do.
+    """
 
     async def changed_files(self) -> tuple[str, ...]:
         """The files that the task has changed so far."""
-        ...
+        return ()
 
     async def mark(self) -> str:
         """Remembers the tree as it is now."""
-        ...
+        return ""
 
     async def own_mark(self, mark: str) -> str:
         """A mark without what others had changed by then, as far as the log tells."""
-        ...
+        return mark
 
     async def diff_since(self, mark: str) -> str:
         """What the task has changed since such a mark, as a unified diff."""
-        ...
+        return ""
 
     async def own_diff(self) -> TaskDiff:
         """What the task has changed since its start; in a dry run, what it would change."""
-        ...
+        return TaskDiff("")
 
     async def diff_to_start(self) -> tuple[FileChange, ...] | None:
         """The changes that lead from the tree as it is to the task's start; None if there is no way back."""
-        ...
+        return None
 
     def hash_of(self, path: str) -> str | None:
         """The hash of a file as it is now, by its shown path; None if it is not there."""
-        ...
+        return None
 
     async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
         """The files that differ between two marks."""
-        ...
+        return ()
 
     async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         """New files between two marks, and caches: not the task's doing but a verification run's."""
-        ...
+        return ()
 
     async def notice(
         self, mark: str = "", *, writing: Sequence[FileChange] | None = None
@@ -107,14 +110,14 @@ class Tree(Protocol):
 
         `mark` is the tree as it is, if it was just looked at. Before a tool writes, only its files are.
         """
-        ...
+        return None
 
     async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
         """A command or a check has ended: what changed since `notice` is its doing. Or a tool has written.
 
         Returns the tree that a command or a check left, if it could be looked at.
         """
-        ...
+        return ""
 
 
 LAST_SECONDS = 60.0
