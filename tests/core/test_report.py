@@ -1,7 +1,10 @@
 """What a report says about verification: what was run, and what only went round."""
 
+import pytest
+
 from headgate.core import (
     Body,
+    Calls,
     Constraints,
     Event,
     Flow,
@@ -114,3 +117,22 @@ def test_of_very_many_files_the_summary_names_the_first() -> None:
     summary = write_summary(State(), "SUCCESS", "done", "", files)
     assert "\nChanged: 000.txt, 001.txt, " in summary
     assert "049.txt and 102 more." in summary
+
+
+@pytest.mark.parametrize(
+    ("corrections", "said"),
+    [
+        ({"text_only": 1}, None),
+        ({"text_only": 2}, "The model called no tool: "),
+        ({"text_only": 1, "bad_reply": 1}, "None of the model's tool calls could be run: "),
+        ({"bad_reply": 2}, "None of the model's tool calls could be run: "),
+    ],
+)
+def test_a_model_without_a_single_call_is_one_for_doctor(
+    corrections: dict[str, int], said: str | None
+) -> None:
+    state = state_after()
+    state[Calls].corrections.update(corrections)
+    summary = write_summary(state, "STUCK", "stage_failed", "", ())
+    hints = [line for line in summary.splitlines() if "headgate doctor" in line]
+    assert hints == ([f"{said}headgate doctor shows how it can call tools."] if said else [])

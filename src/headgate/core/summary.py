@@ -59,11 +59,11 @@ def write_summary(
         else _headline(state, ending, reason, detail)
     )
     lines = [headline]
-    mute = state[Calls].corrections["text_only"] + state[Calls].corrections["bad_reply"]
-    if ending == "STUCK" and not state[Calls].made and mute > 1:
-        lines.append(
-            "None of the model's tool calls could be run: headgate doctor shows how it can call tools."
-        )
+    corrections = state[Calls].corrections
+    broken = corrections["bad_reply"]
+    if ending == "STUCK" and not state[Calls].made and broken + corrections["text_only"] > 1:
+        what = "None of the model's tool calls could be run" if broken else "The model called no tool"
+        lines.append(f"{what}: headgate doctor shows how it can call tools.")
     leading = [
         warning for warning in map(state[DiffFindings].warning, state[DiffFindings].leading) if warning
     ]
