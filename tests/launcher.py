@@ -242,7 +242,7 @@ def prepare() -> None:
 
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")
-    import_module("headgate.cli.commands.interactive")
+    import_module("headgate.cli.interactive.start")
     for thing in gc.get_objects():
         if isinstance(thing, LazyPattern):
             thing.compile()

@@ -19,6 +19,8 @@ from processes import PATIENCE
 from launcher import launch
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
+ENDED, CONTINUES = "/show shows every step.", "What you type next continues from here."
+"""What stands last when a task has ended, and when it was cancelled or got stuck."""
 CTRL_C, CTRL_D, ALT_ENTER = "\x03", "\x04", "\x1b\r"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import environment, headgate, on_terminal
 from processes import is_idle, states
-from prompt_terminal import ALT_ENTER, CTRL_C, CTRL_D, PromptTerminal, prompt_terminal
+from prompt_terminal import ALT_ENTER, CONTINUES, CTRL_C, CTRL_D, ENDED, PromptTerminal, prompt_terminal
 
 GATED = """
 - calls: [{shell: {command: "touch started; while [ ! -e go ]; do sleep 0.02; done"}}]
@@ -22,19 +22,18 @@ GATED = """
 def test_a_task_and_a_follow_up(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
-        terminal.wait_for(
-            "> Write new.txt", "Task t1 started", "SUCCESS: not verified", "1 file: new.txt +1 -0"
-        )
+        terminal.wait_for("> Write new.txt", "Task t1 started", "Changed: new.txt.", ENDED)
         terminal.send("/diff")
         terminal.wait_for("+hello")
         terminal.send("Now do it again")
         terminal.wait_for("Task t2 started", "follow-up of t1", "No file was changed.")
+        terminal.wait(lambda: terminal.text.count(ENDED) == 2)
         terminal.send("/new")
         terminal.wait_for("starts a new conversation")
         terminal.send("Once more")
-        terminal.wait(lambda: states(repo).get("t3") == "SUCCESS" and terminal.text.count("SUCCESS") == 3)
+        terminal.wait(lambda: terminal.text.count(ENDED) == 3)
         terminal.send("/cost")
-        terminal.wait_for("This session, 3 tasks:", "The last task, t3:")
+        terminal.wait_for("This session, 3 tasks: ", "The last task, t3:", "Used: ")
         terminal.send("/tasks")
         terminal.wait_for("t1  SUCCESS  now  Write new.txt")
         terminal.type(CTRL_D)
@@ -47,7 +46,7 @@ def test_undo_takes_back_a_task_and_keeps_what_overlaps(repo: Path) -> None:
         terminal.send("/undo")
         terminal.wait_for("This repository has no tasks yet")
         terminal.send("Write new.txt")
-        terminal.wait_for("1 file: new.txt +1 -0", "/undo undoes them.")
+        terminal.wait_for("Changed: new.txt.", "/undo undoes them.", ENDED)
         (repo / "new.txt").write_text("mine\n")
         terminal.send("/undo")
         terminal.wait_for("Nothing was changed: the changes of task t1 no longer fit")
@@ -69,7 +68,7 @@ def test_a_line_steers_the_task_that_runs(repo: Path) -> None:
         terminal.send("Please use tabs, and ünïcödé 日本")
         terminal.wait_for("Task t1 reads it before its next turn.")
         (repo / "go").touch()
-        terminal.wait_for("You: Please use tabs, and ünïcödé 日本", "SUCCESS")
+        terminal.wait_for("You: Please use tabs, and ünïcödé 日本", ENDED)
     assert states(repo) == {"t1": "SUCCESS"}
 
 
@@ -81,7 +80,7 @@ def test_ctrl_c_cancels_the_task_and_not_the_program(repo: Path) -> None:
         terminal.type("half a line")
         terminal.wait(lambda: terminal.prompt == "> half a line")
         terminal.type(CTRL_C)
-        terminal.wait_for("Cancelling task t1", "CANCELLED")
+        terminal.wait_for("Cancelling task t1", CONTINUES)
         terminal.wait(lambda: terminal.prompt == "> half a line")
         terminal.type(CTRL_C)
         terminal.wait_for_prompt()
@@ -89,7 +88,7 @@ def test_ctrl_c_cancels_the_task_and_not_the_program(repo: Path) -> None:
         terminal.wait_for("Ctrl-D or /quit quits.")
         (repo / "go").touch()
         terminal.send("Again")
-        terminal.wait_for("Task t2 started", "SUCCESS")
+        terminal.wait_for("Task t2 started", ENDED)
     assert states(repo) == {"t1": "CANCELLED", "t2": "SUCCESS"}
 
 
@@ -102,7 +101,7 @@ def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(repo: Path) -
         terminal.type(CTRL_C)
         terminal.wait_for("Cancelling task t1")
         terminal.type(CTRL_C)
-        terminal.wait_for("CANCELLED")
+        terminal.wait_for(CONTINUES)
         terminal.send("/help")
         terminal.wait_for("/quit")
     assert states(repo) == {"t1": "CANCELLED"}
@@ -114,7 +113,7 @@ def test_the_signal_does_what_the_key_does(repo: Path) -> None:
         terminal.send("Write new.txt")
         terminal.wait((repo / "started").exists)
         terminal.signal(signal.SIGINT)
-        terminal.wait_for("Cancelling task t1", "CANCELLED")
+        terminal.wait_for("Cancelling task t1", CONTINUES)
         terminal.signal(signal.SIGTERM)
         assert terminal.wait_for_end() == 0
 
@@ -183,7 +182,7 @@ def test_a_long_paste_is_one_task(repo: Path) -> None:
         terminal.paste(f"{text}\n")
         terminal.wait(lambda: terminal.prompt == "> Fix this: [pasted 200 lines]")
         terminal.send("")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
     assert "Error 17 in" not in terminal.text
     (shown,) = [json.loads(headgate(repo, "show", "t1", "--json").stdout)]
     assert shown["text"] == f"Fix this:\n{text}"
@@ -197,7 +196,7 @@ def test_a_pasted_log_is_attached(repo: Path) -> None:
         terminal.paste(log)
         terminal.wait(lambda: terminal.prompt == "> Fix [pasted 5002 lines]")
         terminal.send("")
-        terminal.wait_for("[pasted 5002 lines] is the output of a program and is attached.", "SUCCESS")
+        terminal.wait_for("[pasted 5002 lines] is the output of a program and is attached.", ENDED)
         terminal.send("/show")
         terminal.wait_for("t1  SUCCESS  Fix [pasted 5002 lines]", "Attached: 5,002 lines.")
         terminal.wait_for_prompt()
@@ -215,7 +214,7 @@ def test_lines_that_go_on(repo: Path) -> None:
         terminal.type("```")
         terminal.type(ALT_ENTER)
         terminal.send("//done")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
     assert json.loads(headgate(repo, "show", "t1", "--json").stdout)["text"] == "Say\n```\ncode\n```\n//done"
 
 
@@ -233,7 +232,7 @@ def test_a_narrow_window_and_a_resize(repo: Path) -> None:
         )
         terminal.type("\x15")
         (repo / "go").touch()
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         terminal.send("/help")
         terminal.wait_for("/quit")
         terminal.wait_for_prompt()
@@ -262,7 +261,7 @@ def test_a_question_is_asked_in_the_prompt(repo: Path) -> None:
         terminal.wait_for("echo two >> ran")
         terminal.wait(lambda: terminal.prompt == "?")
         terminal.send("t")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
     assert (repo / "ran").read_text() == "two\nthree\n"
 
 
@@ -275,7 +274,7 @@ def test_cancelling_while_a_question_waits(repo: Path) -> None:
         terminal.send("Run it")
         terminal.wait_for("Allow it?")
         terminal.type(CTRL_C)
-        terminal.wait_for("CANCELLED")
+        terminal.wait_for(CONTINUES)
         terminal.wait_for_prompt()
     assert not (repo / "ran").exists()
 
@@ -296,10 +295,10 @@ def test_commands_of_the_repository_are_shown_first(repo: Path) -> None:
         terminal.send("/greet Ada")
         terminal.wait(lambda: terminal.prompt == "?")
         terminal.send("y")
-        terminal.wait_for("Task t1 started", "SUCCESS")
+        terminal.wait_for("Task t1 started", ENDED)
         terminal.send("/greet Bob")
         terminal.wait_for("Task t2 started")
-        terminal.wait(lambda: terminal.text.count("SUCCESS") == 2)
+        terminal.wait(lambda: terminal.text.count(ENDED) == 2)
     assert terminal.text.count("greet.md says:") == 2
     assert json.loads(headgate(repo, "show", "t2", "--json").stdout)["text"] == "Greet Bob from Bob."
 
@@ -310,10 +309,10 @@ def test_a_proposal_is_applied(repo: Path) -> None:
     )
     with prompt_terminal(repo) as terminal:
         terminal.send("/propose Write new.txt")
-        terminal.wait_for("PROPOSED: nothing is written yet", "/apply writes and verifies it")
+        terminal.wait_for("A proposal: nothing was written or verified.", "/apply writes and verifies it")
         assert not (repo / "new.txt").exists()
         terminal.send("/apply")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         assert (repo / "new.txt").read_text() == "hello"
 
 

@@ -9,7 +9,7 @@ import pytest
 from command import environment, headgate
 from loopback import listing
 from processes import states
-from prompt_terminal import CTRL_C, PromptTerminal, prompt_terminal
+from prompt_terminal import CTRL_C, ENDED, PromptTerminal, prompt_terminal
 
 from headgate.process import NoSandbox, find_bubblewrap
 
@@ -52,7 +52,7 @@ def test_lines_that_were_meant_as_commands_start_no_task(repo: Path) -> None:
         terminal.send('headgate run "Write new.txt"')
         terminal.wait(lambda: terminal.prompt == "> Write new.txt")
         terminal.send("")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
     assert "/cost" not in terminal.text
     assert states(repo) == {"t1": "SUCCESS"}
 
@@ -60,13 +60,13 @@ def test_lines_that_were_meant_as_commands_start_no_task(repo: Path) -> None:
 def test_clear_empties_the_window_and_ends_the_conversation(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         terminal.wait_for_prompt()
         terminal.send("/clear")
         terminal.wait(lambda: "SUCCESS" not in "\n".join(terminal.lines))
         terminal.wait_for("The next task starts a new conversation.")
         terminal.send("Once more")
-        terminal.wait_for("Task t2 started", "No file was changed.")
+        terminal.wait_for("Task t2 started", "No file was changed.", ENDED)
     assert "follow-up of" not in terminal.text
 
 
@@ -79,7 +79,7 @@ def test_a_conversation_that_was_ended_while_a_task_ran(repo: Path) -> None:
         terminal.send("/new")
         terminal.wait_for("The next task starts a new conversation.")
         (repo / "go").touch()
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         terminal.send("Once more")
         terminal.wait_for("Task t2 started")
         terminal.wait(lambda: states(repo).get("t2") not in (None, "QUEUED", "RUNNING"))
@@ -105,13 +105,13 @@ def test_commands_of_the_shell_run_after_one_question_and_can_be_attached(repo: 
         terminal.send("/attach")
         terminal.wait_for("The next task gets this output, 4 lines.", "4 lines attached")
         terminal.send("Explain the output")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         terminal.send("/show")
         terminal.wait_for("Attached: 4 lines.")
         terminal.wait(lambda: "lines attached" not in "\n".join(terminal.lines[-3:]))
         terminal.send("!!important is not honoured")
         terminal.wait_for("Task t2 started")
-        terminal.wait(lambda: terminal.text.count("SUCCESS:") == 2)
+        terminal.wait(lambda: terminal.text.count(ENDED) == 2)
     assert b"\x1b[2Jb" not in terminal.raw
     assert (repo / "ran").read_text() == "one\n"
     told = headgate(repo, "show", "t2", "--json").stdout
@@ -201,7 +201,7 @@ def test_the_models_of_the_server_can_be_chosen(repo: Path) -> None:
 def test_show_has_the_calls(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
-        terminal.wait_for("SUCCESS")
+        terminal.wait_for(ENDED)
         terminal.send("/show")
         terminal.wait_for("write_file new.txt")
         terminal.wait_for_prompt()

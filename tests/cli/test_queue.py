@@ -31,8 +31,8 @@ from processes import (
     until,
 )
 
-from headgate.cli.commands.start import start_worker
 from headgate.cli.stored_tasks import NO_TASK_YET
+from headgate.cli.worker import start_worker
 from headgate.core import Constraints, Options
 from headgate.engine import Engine
 from headgate.process import FileLock

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from headgate.cli.endings import describe_usage, last_lines
 from headgate.cli.interactive.completion import MOST_OFFERED, find_paths
-from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import MOST_LINES, Answers, KeptLines, looks_secret
 from headgate.cli.interactive.saved_commands import load_commands
 from headgate.cli.interactive.typed_lines import (
@@ -179,66 +179,57 @@ def test_a_linked_folder_has_no_commands(tmp_path: Path) -> None:
 
 
 def report(**fields: Any) -> Report:
-    usual = {"state": "SUCCESS", "model": "m", "seconds": 61.0, "task_id": "t3"}
+    usual = {"state": "SUCCESS", "model": "m", "summary": "It.", "task_id": "t3"}
     return build_report(State()).model_copy(update={**usual, **fields})
 
 
-CHANGED = {"files_changed": ("a.py", "b.py"), "diffstat": ("a.py: +10 -2", "b.py: +2 -1")}
+CHANGED = {"files_changed": ("a.py",)}
+WORKTREE = {"worktree": ".headgate/worktrees/t3", "branch": "headgate/t3", "state": "STUCK"}
+CONTINUES = "What you type next continues from here."
 
 
 @pytest.mark.parametrize(
     ("fields", "lines"),
     [
+        (CHANGED, ["It.", "/diff shows the changes; /undo undoes them.", "/show shows every step."]),
+        ({"answer": "In a.py."}, ["In a.py.", "", "It.", "/show shows every step."]),
+        ({"state": "STUCK"}, ["It.", "/show shows every step.", CONTINUES]),
+        ({"state": "CANCELLED", "model": ""}, ["It.", "Task t3 was cancelled before it started.", CONTINUES]),
+        ({"state": "QUEUED"}, ["Task t3 is still queued."]),
         (
-            {"verified": True, **CHANGED},
-            ["SUCCESS: verified, in 01:01.", "2 files, +12 -3: a.py +10 -2, b.py +2 -1"],
+            {"state": "PROPOSED", **CHANGED},
+            ["It.", "/diff shows it; /apply writes and verifies it; /abort discards it."],
         ),
         (
-            {"answer": "In a.py.", "summary": "Answered."},
-            ["SUCCESS: answered in 01:01."],
-        ),
-        (
-            {"summary": "No file was changed. Not verified: no verification steps are configured.\nx"},
+            {"state": "PROPOSED", "conflicts": ("a.py: no",)},
             [
-                "SUCCESS: not verified, in 01:01. No verification steps are configured.",
-                "No file was changed.",
+                "The working tree has changed, and the proposal no longer applies. Nothing was written.",
+                "  a.py: no",
+                "/diff shows the proposal; /abort discards it.",
             ],
         ),
         (
-            {"state": "STUCK", "summary": "Stuck: it went round in circles."},
+            WORKTREE,
             [
-                "STUCK: It went round in circles.",
-                "No file was changed.",
-                "/show says what was tried. What you type next continues from here.",
+                "It.",
+                "The changes are in .headgate/worktrees/t3, on the branch headgate/t3.",
+                "/diff shows them; /apply writes them to your own tree; "
+                "/abort removes the worktree and the branch.",
+                CONTINUES,
             ],
         ),
-        ({"state": "CANCELLED", "model": ""}, ["CANCELLED: it had not started.", "No file was changed."]),
-        ({"state": "INFRA_ERROR", "summary": "The disk is full."}, ["INFRA_ERROR: The disk is full."]),
     ],
 )
-def test_how_a_task_ended(fields: dict[str, Any], lines: list[str]) -> None:
-    shown = ending_lines(report(**fields))
-    assert shown[: len(lines)] == lines
-    assert len(shown) <= 3
+def test_how_a_task_ended_at_the_prompt(fields: dict[str, Any], lines: list[str]) -> None:
+    assert last_lines(report(**fields), at_prompt=True) == lines
 
 
-def test_a_queue_that_waits_and_a_line_that_nobody_read() -> None:
-    assert ending_lines(report(state="QUEUED"), "The queue is paused.")[-1] == "The queue is paused."
-    assert "Not read: be quick" in ending_lines(report(unread=("be quick",)))[-1]
-
-
-def test_what_it_cost() -> None:
-    one = report(prompt_tokens=12_300, cached_tokens=8_000, completion_tokens=900, cost=0.0123)
-    assert cost_lines([]) == ["Nothing was spent yet."]
-    assert cost_lines([one, one]) == [
-        "This session, 2 tasks: 24.6k tokens sent (16.0k cached), 1.8k generated, cost 0.0246.",
-        "The last task, t3: 12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123.",
-    ]
-    guessed = UsageLine(
-        stage="work", model="m", requests=1, sent=9, cached=0, generated=9, cost=1.0, estimated=True
-    )
-    assert cost_lines([one.model_copy(update={"usage": (guessed,)})])[0] == (
-        "This session, 1 task: ~12.3k tokens sent (8.0k cached), ~900 generated, cost ~0.0123."
+def test_what_tasks_have_used() -> None:
+    line = UsageLine(stage="work", model="m", requests=1, sent=12_300, cached=8_000, generated=900, cost=None)
+    assert describe_usage([line]) == "1 request, 12,300 tokens sent (8,000 cached), 900 generated"
+    guessed = line.model_copy(update={"cost": 0.5, "estimated": True, "cached": 0})
+    assert describe_usage([guessed, guessed]) == (
+        "2 requests, ~24,600 tokens sent, ~1,800 generated, cost ~1.00"
     )
 
 

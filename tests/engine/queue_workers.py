@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from headgate.cli.commands.start import start_worker
+from headgate.cli.worker import start_worker
 from headgate.config import load_config
 from headgate.core import (
     Constraints,

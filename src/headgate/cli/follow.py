@@ -1,33 +1,26 @@
-"""Following a task to its end, wherever it runs: what is shown of it, what signals do, and the worker."""
+"""Following a task to its end, wherever it runs: what is shown of it, and what signals do to it."""
 
-import asyncio
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 import orjson
 
 from headgate.cli.approval import TerminalApproval
+from headgate.cli.endings import print_ending, result_line
 from headgate.cli.live import Progress, ShownTask
 from headgate.cli.printing import print_diff, say
-from headgate.cli.shared import EXIT_CANCELLED
-from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
-from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
-from headgate.control_characters import escape_controls
+from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
+from headgate.cli.terminal import fold_lines, terminal_width
+from headgate.cli.worker import on_interrupt, open_engine
 from headgate.core import SETTLED_STATES, Event, Report, Task, fold, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
-from headgate.log import Bus, Folder, Store
-from headgate.process import FileLock, kill_own_commands
+from headgate.log import Bus
 
 IDS_SHOWN = 4
 
@@ -60,54 +53,62 @@ async def follow_task(
     bus.on_event.append(progress.hear)
     bus.on_event += [partial(print_event, progress=progress)] if as_json else []
     bus.on_pulse.append(progress.hear_pulse)
-    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
-    engine.keep_crash_trace = True
-    approval = TerminalApproval(progress) if sys.stdin.isatty() and sys.stderr.isatty() else None
-    engine.person = approval
-    engine.on_notice = lambda line: progress.print_line(line, 0)
-    try:
-        for note in (*notes, *engine.notes):
-            progress.print_line(note, 0)
+    tell = partial(progress.print_line, at=0)
+    with open_engine(root, bus, read_config, tell) as engine:
+        for note in notes:
+            tell(note)
+        approval = TerminalApproval(progress) if sys.stdin.isatty() and sys.stderr.isatty() else None
+        engine.person, engine.on_notice = approval, tell
         task = await begin(engine)
-        known = fold(engine.store.events(task.id))
-        bus.state, began = known, known.last_seq
-        progress.idle_until = time.time()
+        number = None if as_json else task.benchmark
         progress.phases_to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
-        waiting = QueueLines(progress, engine.store, task.id)
-        bus.on_event.insert(0, waiting.hear)
         interrupts = InterruptActions(engine, task, progress, approval)
         on_interrupt(interrupts.cancel, interrupts.quit_message, interrupts.hang_up)
-        number = None if as_json else task.benchmark
         report: Report | None = None
         try:
             with progress:
-                report = await engine.run(task, waiting.tell, began, known)
-                waiting.tell_ending()
+                report, is_new = await run_shown(engine, task, progress)
         finally:
             if number is not None:
                 say(result_line(number, report, progress.state))
-        returned = report.state == "PROPOSED" and progress.state.last_seq == began
+        returned = report.state == "PROPOSED" and not is_new
         if returned:
             # Why an earlier attempt to apply it was refused is no news.
             report = report.model_copy(update={"conflicts": ()})
-        if number is not None:
-            print_summary(report, to_stderr=True)
-        elif as_json:
+        if as_json:
             say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode(), as_is=True)
         elif answer_alone:
-            print_answer(report)
+            if report.answer:
+                say(plain(report.answer))
+            print_ending(report.model_copy(update={"answer": ""}), to_stderr=True)
         elif returned:
             say(f"Task {task.id} left the queue and is a proposal again.")
-        elif report.state == "PROPOSED" and report.reason == "done":
-            print_diff(diff_of(root, find_task(engine.store, task.id), bus.state))
-            print_summary(report, to_stderr=True)
         else:
-            print_summary(report)
+            is_proposal = (report.state, report.reason) == ("PROPOSED", "done")
+            if is_proposal:
+                print_diff(diff_of(root, find_task(engine.store, task.id), bus.state))
+            print_ending(report, to_stderr=is_proposal or number is not None)
         if paused := pause_sentence(engine.store, engine.folder):
             click.echo(fold_lines(paused, terminal_width(sys.stderr), 2), err=True)
-    finally:
-        engine.store.close()
     return FollowedTask(report, returned)
+
+
+async def run_shown(engine: Engine, task: Task, view: ShownTask) -> tuple[Report, bool]:
+    """Runs a task that `view` shows to its end; its report, and whether anything has happened to it.
+
+    Meanwhile people are told which tasks are before it.
+    """
+    known = fold(engine.store.events(task.id))
+    engine.bus.state, began = known, known.last_seq
+    view.idle_until = time.time()
+    waiting = QueueLines(view, engine, task.id)
+    engine.bus.on_event.insert(0, waiting.hear)
+    try:
+        report = await engine.run(task, waiting.tell, began, known)
+        waiting.tell_ending()
+    finally:
+        engine.bus.on_event.remove(waiting.hear)
+    return report, engine.bus.state.last_seq != began
 
 
 class InterruptActions:
@@ -150,8 +151,8 @@ class InterruptActions:
 class QueueLines:
     """Prints which tasks are before a task, each time their number changes, and how a resumed one ended."""
 
-    def __init__(self, progress: ShownTask, store: Store, task: str) -> None:
-        self._progress, self._store, self._task = progress, store, task
+    def __init__(self, progress: ShownTask, engine: Engine, task: str) -> None:
+        self._progress, self._store, self._task = progress, engine.store, task
         self._ahead: int | None = None
         self._resumed = ""
         """The interrupted task that was resumed, until its end was printed."""
@@ -195,118 +196,3 @@ class QueueLines:
 def print_event(event: Event, progress: Progress) -> None:
     with progress.footer_hidden():
         say(orjson.dumps(event.as_json()).decode(), as_is=True)
-
-
-def print_answer(report: Report) -> None:
-    """The answer alone on standard output; what else there is to say on standard error."""
-    if report.answer:
-        say(plain(report.answer))
-    print_summary(report.model_copy(update={"answer": ""}), to_stderr=True)
-
-
-def print_summary(report: Report, *, to_stderr: bool = False) -> None:
-    """What a person wants to know at the end."""
-    out: Callable[[str], None] = partial(click.echo, err=True) if to_stderr else say
-    width = terminal_width(sys.stderr if to_stderr else sys.stdout)
-    out("")
-    for line in last_lines(report):
-        out(fold_lines(escape_controls(line), width, 2))
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def on_interrupt(
-    cancel: Callable[[], None], quit_message: Callable[[], str], hang_up: Callable[[], None]
-) -> None:
-    """Calls `cancel` on the first signal; on the second, kills the running command and ends this process.
-
-    The store survives that: every change is committed as a whole, and so is the cancellation. The text of
-    `quit_message` is printed then. When the terminal is closed, `hang_up` is called. From then on this
-    process is a worker: it goes on, and a signal ends it without cancelling its task.
-    """
-    loop = asyncio.get_running_loop()
-    open_terminals = terminal_descriptors()
-
-    def first() -> None:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
-            signal.signal(number, second)  # is called even while the event loop is busy
-        cancel()
-
-    def second(number: int, frame: FrameType | None) -> None:
-        quit_at_once(number, frame, quit_message())
-
-    def closed() -> None:
-        # The shell that goes down as well makes it two signals. Removing the loop's handler would let the
-        # second one end this process.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
-        use_worker_signals()
-        hang_up()
-        for descriptor in open_terminals:
-            redirect_to_null(descriptor)
-
-    for number in SIGNALS:
-        loop.add_signal_handler(number, first)
-    loop.add_signal_handler(signal.SIGHUP, closed)
-
-
-def use_worker_signals() -> None:
-    """Sets the signal handlers of a worker.
-
-    A signal ends the process and the command that it runs, and cancels nothing: nobody asked for that. The
-    next process goes on with the task. A worker has no terminal that could be closed.
-    """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for number in SIGNALS:
-        signal.signal(number, quit_at_once)
-
-
-def quit_at_once(number: int, frame: FrameType | None, quit_message: str = "") -> None:
-    """Ends this process without waiting for anything."""
-    kill_own_commands()
-    with suppress(OSError):  # the terminal may be gone, and with it everyone who could be told
-        os.write(2, quit_message.encode("utf-8", "replace"))
-    os._exit(EXIT_CANCELLED)
-
-
-def start_worker(root: Path, lock: FileLock) -> None:
-    """Starts a detached worker that holds the lock from its first moment on.
-
-    It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
-    """
-    _start_worker(root, lock.descriptors())
-    lock.hand_over()
-
-
-def leave_to_worker(root: Path, lock: FileLock | None) -> NoReturn:
-    """Ends this process, and has a worker go on with the task that it runs, from its last event on.
-
-    The worker has the lock, if this process had it, but waits for the end of a pipe that only this process
-    keeps open: two must not work at once.
-    """
-    reading, _ = os.pipe()
-    _start_worker(root, lock.descriptors() if lock else (), (reading,))
-    kill_own_commands()
-    os._exit(os.EX_OK)
-
-
-def _start_worker(root: Path, lock: tuple[int, ...], after: tuple[int, ...] = ()) -> None:
-    command = [sys.executable, "-P", "-m", "headgate", "work", "--repo", str(root)]
-    for option, descriptors in (("--lock", lock), ("--after", after)):
-        for descriptor in descriptors:
-            command += [option, str(descriptor)]
-    with Folder(root).open_worker_log() as log:
-        # Nobody waits for it: it is to outlive this process.
-        worker = subprocess.Popen(
-            command,
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(*lock, *after),
-            start_new_session=True,
-        )
-    worker.returncode = os.EX_OK

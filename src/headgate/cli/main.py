@@ -50,14 +50,16 @@ COMMANDS = {
     "trust": CommandEntry("Set up", "trust", "Allow what agent.yaml gives to commands."),
     "flows": CommandEntry("Set up", "flows", "List, show, check and draw flows."),
     "run": CommandEntry("Work", "start", "Run a task and wait for it to end.", "run_command"),
-    "ask": CommandEntry("Work", "ask", "Ask a question about the code and print the answer."),
+    "ask": CommandEntry(
+        "Work", "start", "Ask a question about the code and print the answer.", "ask_command"
+    ),
     "submit": CommandEntry("Work", "start", "Queue a task and return at once.", "submit_command"),
     "watch": CommandEntry("Work", "watch", "Follow a task while it runs.", "watch_command"),
-    "say": CommandEntry("Work", "say", "Tell a running or queued task something."),
-    "cancel": CommandEntry("Work", "cancel", "Cancel a queued or running task.", "cancel_command"),
+    "say": CommandEntry("Work", "steer", "Tell a running or queued task something.", "say_command"),
+    "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "settle", "Write a proposal or a worktree's changes.", "apply_command"),
     "abort": CommandEntry("Work", "settle", "Discard a proposal, or a task's worktree.", "abort_command"),
-    "undo": CommandEntry("Work", "undo", "Undo a task's changes."),
+    "undo": CommandEntry("Work", "settle", "Undo a task's changes.", "undo_command"),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "bench": CommandEntry("Work", "bench", "Run many exercises with a model and count what it solves."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
@@ -186,9 +188,9 @@ def cli(ctx: click.Context, /, **options: Any) -> int | None:
             raise click.UsageError("Name a command: without one, Headgate needs a terminal.", ctx)
         raise click.exceptions.NoArgsIsHelpError(ctx)
     with typing_hidden() as show_typing:
-        from headgate.cli.commands.interactive import interact_with
+        from headgate.cli.interactive.start import interact
 
-        return interact_with(show_typing, **options)
+        return interact(show_typing, **options)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

@@ -26,7 +26,6 @@ from headgate.bench import (
     summarise,
 )
 from headgate.cli.bench_view import BenchView, say_results
-from headgate.cli.follow import on_interrupt
 from headgate.cli.printing import say
 from headgate.cli.shared import (
     EXIT_CANCELLED,
@@ -37,6 +36,7 @@ from headgate.cli.shared import (
     model_options,
 )
 from headgate.cli.terminal import fold_lines, terminal_width
+from headgate.cli.worker import on_interrupt
 from headgate.errors import ConfigError
 from headgate.process import is_inside_command
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.follow import print_summary
+from headgate.cli.endings import print_ending
 from headgate.cli.live import Progress
 from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.cli.printing import print_diff, say
@@ -74,7 +74,7 @@ def command(into: Path | None, local: bool) -> None:
         server = stack.enter_context(local_server()) if local else None
         _make_repository(sample / "repo", target)
         report = asyncio.run(_run(target, sample / "script.yaml", server))
-    print_summary(report)
+    print_ending(report)
     if local:
         say()
         for line in describe_control(report):

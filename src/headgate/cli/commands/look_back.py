@@ -9,17 +9,15 @@ from typing import Any
 import click
 import orjson
 
+from headgate.cli.endings import last_lines, next_steps, usage_lines
 from headgate.cli.printing import clock, print_diff, printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
     NO_TASK_YET,
     find_interruption,
     find_task,
-    last_lines,
-    next_steps,
     open_store,
     pause_sentence,
-    usage_lines,
 )
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
@@ -167,7 +165,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
-    for last in (*usage_lines(state), *lines):
+    for last in (*usage_lines(state.accounts.lines), *lines):
         say(last, hanging=2)
 
 

@@ -1,15 +1,14 @@
-"""`headgate apply` and `abort`: what becomes of a proposal, or of what a task left in its worktree."""
+"""`headgate apply`, `abort` and `undo`: what becomes of what a task proposes or has changed."""
 
 import asyncio
 import sys
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 import click
 
 from headgate.cli.commands.verify import conclude, say_run, say_step, steps_exit_code
-from headgate.cli.follow import follow_task, start_worker
+from headgate.cli.follow import follow_task
 from headgate.cli.printing import say
 from headgate.cli.shared import (
     EXIT_CANCELLED,
@@ -19,7 +18,8 @@ from headgate.cli.shared import (
     find_repo_to_act,
     repo_option,
 )
-from headgate.cli.stored_tasks import find_only, find_store, open_store
+from headgate.cli.stored_tasks import find_only, find_store, find_task, open_store
+from headgate.cli.worker import open_engine
 from headgate.core import (
     FINAL_STATES,
     WHY_NOT_IN_DIFF,
@@ -28,7 +28,7 @@ from headgate.core import (
     Workplace,
     plain,
 )
-from headgate.engine import Engine, Merged, MergeProgress, Overlap, is_mergeable
+from headgate.engine import Engine, Merged, MergeProgress, Overlap, Undone, find_undoable, is_mergeable
 from headgate.errors import ConfigError
 from headgate.log import Store, TaskRow, load_state
 
@@ -85,14 +85,9 @@ def find_settled(store: Store, task_id: str | None) -> TaskRow:
 
 def merge(root: Path, task_id: str) -> int:
     """Brings in what a task did in its worktree, and verifies it; returns the exit code."""
-    engine = Engine.open(root, start_worker=partial(start_worker, root))
-    try:
-        for note in engine.notes:
-            click.echo(note, err=True)
+    with open_engine(root) as engine:
         progress = MergeProgress(lambda merged: _say_lines(merged_lines(merged)), say_step, say_run)
         outcome = asyncio.run(engine.merge(task_id, progress))
-    finally:
-        engine.store.close()
     if isinstance(outcome, Overlap):
         _say_lines(outcome.sentences())
         return EXIT_FAILED
@@ -141,13 +136,57 @@ def abort_command(task_id: str | None, repo: Path | None) -> None:
 
     The working tree is not changed. Commits that are only on the branch are lost.
     """
-    engine = Engine.open(find_store(find_repo_to_act(repo)).repo)
-    try:
-        for note in engine.notes:
-            click.echo(note, err=True)
+    with open_engine(find_store(find_repo_to_act(repo)).repo) as engine:
         row = find_settled(engine.store, task_id)
         task = asyncio.run(engine.abort(row.task.id))
         what = "worktree" if is_mergeable(row) else "proposal"
         say(f"The {what} of task {task.id} was discarded.")
-    finally:
-        engine.store.close()
+
+
+@click.command("undo")
+@click.argument("task_id", metavar="[ID]", required=False)
+@repo_option
+def undo_command(task_id: str | None, repo: Path | None) -> None:
+    """Undo a task's changes. Without ID: the latest task that changed something.
+
+    Headgate undoes exactly the changes of that task, and all of them or none. Your own edits stay, also
+    those that you made while the task ran; what changed while a command of the task ran counts as the
+    command's, and so does what a verification step changed. If you or a later task changed the same lines,
+    no file is changed, the conflicting parts are listed, and the exit code is 1. Commits that the task made
+    are not touched.
+
+    headgate diff ID | git apply restores the changes; after that, they can be undone again.
+    """
+    root = find_store(find_repo_to_act(repo)).repo
+    with open_engine(root) as engine:
+        outcome = asyncio.run(engine.undo(find_named(engine.store, task_id)))
+    _say_lines(outcome.sentences() if isinstance(outcome, Overlap) else undone_lines(outcome))
+    if isinstance(outcome, Overlap):
+        sys.exit(EXIT_FAILED)
+
+
+def find_named(store: Store, task_id: str | None) -> str:
+    """The task to undo: the one that is named, or the latest that there is something of."""
+    if task_id is not None:
+        return find_task(store, task_id).task.id
+    find_task(store, None)  # says so if there has been no task at all
+    row = find_undoable(store)
+    if row is None:
+        raise ConfigError("There is nothing to undo.")
+    return row.task.id
+
+
+def undone_lines(undone: Undone) -> list[str]:
+    """What a person is told after it."""
+    name = undone.task
+    lines = [f"Task {name} was undone: {', '.join(undone.files)}."]
+    if not undone.files:
+        lines = [f"Task {name} was undone: its changes were no longer in the working tree."]
+    if undone.shared:
+        lines.append(f"Also changed by somebody else, whose lines were kept: {', '.join(undone.shared)}.")
+    if undone.kept:
+        lines.append(f"Not the task's own changes, and kept: {', '.join(undone.kept)}.")
+    if undone.left:
+        lines.append(f"Not undone ({WHY_NOT_IN_DIFF}, or a link): {', '.join(undone.left)}.")
+    lines.append(f"headgate diff {name} | git apply restores the changes.")
+    return lines

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.say import describe_hearing
+from headgate.cli.commands.steer import describe_hearing
+from headgate.cli.endings import last_lines
 from headgate.cli.follow import print_event
 from headgate.cli.live import Progress, ShownTask
 from headgate.cli.printing import say
@@ -21,14 +22,7 @@ from headgate.cli.shared import (
     find_repo,
     repo_option,
 )
-from headgate.cli.stored_tasks import (
-    find_current,
-    find_task,
-    interrupted_hint,
-    last_lines,
-    open_store,
-    pause_sentence,
-)
+from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.cli.terminal import is_in_front, is_interactive
 from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, Task, build_report, check_line

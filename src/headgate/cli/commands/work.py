@@ -7,8 +7,8 @@ from traceback import print_exception
 
 import click
 
-from headgate.cli.follow import use_worker_signals
 from headgate.cli.shared import find_repo, repo_option
+from headgate.cli.worker import use_worker_signals
 from headgate.engine import Engine
 from headgate.log import Folder
 

@@ -1,16 +1,15 @@
 """The tasks that are typed one after the other. Each follows the one before; lines in between steer it."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headgate.cli.approval import ANSWERS, describe, question_for
-from headgate.cli.commands.say import describe_hearing
+from headgate.cli.commands.steer import describe_hearing
+from headgate.cli.endings import last_lines
 from headgate.cli.failures import describe_failure, find_leaf
-from headgate.cli.follow import QueueLines
-from headgate.cli.interactive.ending_lines import ending_lines
+from headgate.cli.follow import run_shown
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView
 from headgate.cli.live import style_of
@@ -25,8 +24,6 @@ from headgate.core import (
     Pulse,
     Report,
     Task,
-    fold,
-    plain,
 )
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
@@ -159,16 +156,9 @@ class Conversation:
             self.on_end()
 
     async def _carry_out(self, begin: Callable[[], Awaitable[Task]]) -> None:
-        engine = self.engine
-        task = await begin()
-        known = fold(engine.store.events(task.id))
-        view = self.view = TaskView(engine.bus, self.screen)
-        engine.bus.state, began = known, known.last_seq
-        view.idle_until = time.time()
-        waiting = QueueLines(view, engine.store, task.id)
-        self.running = task
-        report = await engine.run(task, waiting.tell, began, known)
-        waiting.tell_ending()
+        self.running = task = await begin()
+        self.view = TaskView(self.engine.bus, self.screen)
+        report, _ = await run_shown(self.engine, task, self.view)
         self._show_ending(report)
 
     def _show_ending(self, report: Report) -> None:
@@ -177,11 +167,10 @@ class Conversation:
             self.reports.append(report)
             self.previous = "" if self._is_forgotten else report.task_id
         self._is_forgotten = False
-        paused = pause_sentence(self.engine.store, self.engine.folder) if report.state == "QUEUED" else ""
-        if report.answer:
-            self.screen.show(f"{plain(report.answer)}\n", hanging=None)
-        for line in ending_lines(report, paused):
+        for line in last_lines(report, at_prompt=True):
             self.screen.show(line, style_of(line))
+        if paused := pause_sentence(self.engine.store, self.engine.folder):
+            self.screen.show(paused)
 
     # Permission to run a command or to write a file.
 

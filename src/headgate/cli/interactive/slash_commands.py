@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.cli.commands.look_back import story_lines, task_list
-from headgate.cli.commands.settle import NOT_VERIFIED, find_settled, merged_lines
-from headgate.cli.commands.undo import find_named, undone_lines
+from headgate.cli.commands.settle import NOT_VERIFIED, find_named, find_settled, merged_lines, undone_lines
 from headgate.cli.commands.verify import say_result, verify_tree
+from headgate.cli.endings import describe_usage, last_lines, usage_lines
 from headgate.cli.interactive.completion import Choice
 from headgate.cli.interactive.conversation import Conversation
-from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import Answers
 from headgate.cli.interactive.model_menu import USUAL, ModelMenu
 from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
@@ -115,9 +114,7 @@ class SlashCommands:
         if row.state in SETTLED_STATES:
             report = build_report(load_state(store, row))
             self._show("")
-            if report.answer:
-                self.talk.screen.show(plain(report.answer), hanging=None)
-            for line in dict.fromkeys((*report.summary.splitlines(), ending_lines(report)[-1])):
+            for line in last_lines(report, detailed=True, at_prompt=True):
                 self._show(line)
 
     async def diff(self, rest: str) -> None:
@@ -279,8 +276,17 @@ class SlashCommands:
         return self.read_config(Options(config=self.talk.chosen.config)).config
 
     async def cost(self, rest: str) -> None:
-        for line in cost_lines(self.talk.reports):
+        reports = self.talk.reports
+        spent = [line for report in reports for line in report.usage]
+        if not spent:
+            self._show("Nothing was spent yet.")
+            return
+        self._show(f"This session, {len(reports)} task{'s' * (len(reports) != 1)}: {describe_usage(spent)}.")
+        self._show(f"The last task, {reports[-1].task_id}:")
+        for line in usage_lines(reports[-1].usage):
             self._show(line)
+        if not any(line.cost for line in spent):
+            self._show("No price is known: set `price` for the model to count money.")
 
     # The rest.
 

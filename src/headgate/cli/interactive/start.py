@@ -5,11 +5,9 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from headgate.cli.failures import describe_failure
-from headgate.cli.follow import leave_to_worker, start_worker, use_worker_signals
 from headgate.cli.interactive.completion import Choice, FileNames, PromptCompleter
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.first_start import model_problem, offer_config
@@ -19,13 +17,14 @@ from headgate.cli.interactive.shell_lines import ShellLines
 from headgate.cli.interactive.slash_commands import COMMANDS, SlashCommands
 from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, find_misplaced, read_line
 from headgate.cli.main import COMMANDS as SHELL_COMMANDS
+from headgate.cli.shared import find_repo_to_act, flow_argument
 from headgate.cli.stored_tasks import find_interruption
 from headgate.cli.terminal import redirect_to_null, terminal_descriptors
+from headgate.cli.worker import leave_to_worker, open_engine, use_worker_signals
 from headgate.config import Loaded, depends_on_goal, flow_from_config
 from headgate.core import Options
 from headgate.engine import FLOW_NAMES, ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.log import Bus
 from headgate.tree import GitFailed, git_folder, read_regular
 
 _LEAVING = "Task {name} is running. [c] cancel it  [b] run it in the background  [S] stay: "
@@ -33,22 +32,31 @@ _WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "ba
 _WAYS |= {"s": "stay", "stay": "stay"}
 
 
-def interact(root: Path, options: Options, show_typing: Callable[[], None]) -> int:
-    """Runs the interactive mode in a repository until the person quits; returns the exit code."""
+def interact(
+    show_typing: Callable[[], None],
+    *,
+    repo: Path | None,
+    config: Path | None,
+    flow: str | None,
+    **model: str | None,
+) -> int:
+    """Runs the interactive mode until the person quits; returns the exit code.
+
+    `show_typing` is called when there is a prompt, or a question.
+    """
+    root = find_repo_to_act(repo)
+    file = str(config.absolute()) if config else None
+    options = Options(flow=flow_argument(flow), config=file, **model)
     answers = Answers(state_folder(), root)
     offer_config(root, answers, show_typing)
     return asyncio.run(_interact(root, options, answers, show_typing))
 
 
 async def _interact(root: Path, options: Options, answers: Answers, show_typing: Callable[[], None]) -> int:
-    engine = Engine.open(root, bus=Bus(), start_worker=partial(start_worker, root))
-    engine.keep_crash_trace = True
-    try:
+    with open_engine(root, tell=lambda note: None) as engine:  # the prompt shows them
         session = Session(root, options, answers, engine)
         show_typing()
         return await session.run()
-    finally:
-        engine.store.close()
 
 
 class Session:

@@ -8,7 +8,6 @@ from rich.text import Text
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.live import ShownTask
 from headgate.cli.printing import printable
-from headgate.core import Event, ProposalMade, TaskEnded
 from headgate.log import Bus
 
 _FRAMES = "|/-\\"
@@ -18,19 +17,10 @@ _MOST_LINES = 2
 class TaskView(ShownTask):
     """Shows a task on the screen."""
 
-    tells_ending = False
-    """Whether the end is one of the milestones. Otherwise whoever has the report says it."""
-
     def __init__(self, bus: Bus, screen: Screen) -> None:
         super().__init__(bus)
         self._screen = screen
         self._frames = itertools.cycle(_FRAMES)
-
-    def hear(self, event: Event) -> None:
-        if isinstance(event.body, TaskEnded | ProposalMade) and not self.tells_ending:
-            self.activity.hear(event)
-        else:
-            super().hear(event)
 
     @property
     def columns(self) -> int:

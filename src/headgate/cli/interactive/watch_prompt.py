@@ -21,8 +21,6 @@ class WatchPrompt(TaskView):
     Needs a running event loop. Ctrl-C and Ctrl-D cancel the asyncio task that entered `shown`.
     """
 
-    tells_ending = True
-
     def __init__(self, bus: Bus, repo: Path, say: Callable[[str], str]) -> None:
         history = KeptLines(state_folder(), repo, os.environ)
         screen = Screen(history, DummyCompleter(), self.status, self._stop)

@@ -1,24 +1,24 @@
-"""`headgate cancel`: ends a task, whichever process works on it."""
+"""`headgate cancel` and `say`: what a person wants of a task, whichever process works on it."""
 
 import asyncio
+import re
+import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import click
 
-from headgate.cli.follow import start_worker
 from headgate.cli.printing import say
 from headgate.cli.shared import find_repo_to_act, repo_option
-from headgate.cli.stored_tasks import find_only, open_store
-from headgate.core import (
-    TaskState,
-    Workplace,
-)
+from headgate.cli.stored_tasks import find_only, find_store, find_task, open_store
+from headgate.cli.worker import open_engine
+from headgate.core import TaskState, Workplace
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.log import load_state
+from headgate.log import TaskRow, load_state
+from headgate.patterns import regex
 
+_ID = regex(r"t[0-9]+", re.IGNORECASE)
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.1
 
@@ -40,14 +40,11 @@ def cancel_command(task_id: str | None, conclude: bool, repo: Path | None) -> No
     root = find_repo_to_act(repo)
     with open_store(root) as store:
         found = find_only(store, task_id, ("RUNNING", "QUEUED"), "running or queued task").task.id
-    engine = Engine.open(root, start_worker=partial(start_worker, root))
-    try:
+    with open_engine(root) as engine:
         if conclude and not engine.conclude(found):
             raise ConfigError(f"Task {found} is not running: there is nothing to conclude.")
         asked = f"Task {found} was asked to conclude. headgate watch {found} follows it."
         say(asked if conclude else asyncio.run(cancel_and_wait(engine, found)))
-    finally:
-        engine.store.close()
 
 
 async def cancel_and_wait(engine: Engine, task_id: str) -> str:
@@ -88,3 +85,67 @@ async def _wait_for_end(engine: Engine, task_id: str) -> TaskState | None:
     raise HeadgateError(
         f"Task {task_id} was asked to stop, but the process that runs it has not stopped it yet."
     )
+
+
+@click.command("say")
+@click.argument("words", nargs=-1, metavar="[ID] TEXT")
+@repo_option
+def say_command(words: tuple[str, ...], repo: Path | None) -> None:
+    """Tell a running or queued task something.
+
+    The model reads TEXT before its next turn, and it counts like the task's own text. It does not lift
+    constraints: boundaries and other limits hold as before. A queued task starts with it. - reads TEXT from
+    standard input. Without ID: the running task.
+
+    If the task ends before the model reads TEXT, its summary and its report say so.
+    """
+    task_id, text = read_words(words)
+    with open_engine(find_store(find_repo_to_act(repo)).repo) as engine:
+        row = find_task(engine.store, task_id) if task_id else engine.store.running()
+        if row is None:
+            raise ConfigError(explain_silence(engine.store.head()))
+        if not engine.say(row.task.id, text):
+            now = engine.store.task(row.task.id)
+            raise ConfigError(explain_deafness(row.task.id, now.state if now else None))
+        say(describe_hearing(row.task.id, row.state))
+
+
+def read_words(words: tuple[str, ...]) -> tuple[str | None, str]:
+    """The task's id, if one is given, and what is to be said to it."""
+    ctx = click.get_current_context()
+    has_id = bool(words) and _ID.fullmatch(words[0]) is not None
+    task_id, rest = (words[0], words[1:]) if has_id else (None, words)
+    if not rest:
+        raise click.UsageError(f'Say something: {ctx.command_path} "..."', ctx)
+    if len(rest) > 1:
+        raise click.UsageError(f'Put the text in quotes: {ctx.command_path} "..."', ctx)
+    if rest[0] != "-":
+        return task_id, rest[0]
+    try:
+        return task_id, sys.stdin.read()
+    except UnicodeError:
+        raise ConfigError("Standard input is not UTF-8 text.") from None
+
+
+def explain_silence(first: TaskRow | None) -> str:
+    """What to do where no task runs; `first` is the first one in the queue."""
+    if first is None:
+        return 'No task is running or queued: start one with "headgate run".'
+    name = first.task.id
+    return f"No task is running: name the queued one that is meant, such as headgate say {name} TEXT."
+
+
+def describe_hearing(task_id: str, state: TaskState) -> str:
+    """When a line that was just said is read."""
+    if state == "QUEUED":
+        return f"Task {task_id} starts with it."
+    return f"Task {task_id} reads it before its next turn."
+
+
+def explain_deafness(task_id: str, state: TaskState | None) -> str:
+    """Why a task cannot be told anything any more, and what can be done instead."""
+    if state == "PROPOSED":
+        return f"Task {task_id} is a proposal: headgate run --follow {task_id} TEXT starts a follow-up."
+    if state is None:
+        return f"Task {task_id} was removed from the queue."
+    return f"Task {task_id} has ended ({state}): headgate run --follow {task_id} TEXT starts a follow-up."
