@@ -1,5 +1,6 @@
 """The commands after a slash: what each is for, and what it does."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ class SlashCommands:
 
     def names(self) -> Mapping[str, str]:
         """Every command with what it is for."""
-        return {name: one.summary for name, one in COMMANDS.items()} | {
+        return {name: inspect.getdoc(run) or "" for name, run in COMMANDS.items()} | {
             name: one.description for name, one in self.saved.found.items()
         }
 
@@ -80,7 +81,7 @@ class SlashCommands:
         if name in _ABOUT_TASKS and self.talk.engine.store.latest() is None:
             raise ConfigError("This repository has no tasks yet: type what to do.")
         if name in COMMANDS:
-            await COMMANDS[name].run(self, rest)
+            await COMMANDS[name](self, rest)
             return
         self.look()
         if name in self.saved.found:
@@ -103,10 +104,12 @@ class SlashCommands:
     # Tasks.
 
     async def tasks(self, rest: str) -> None:
+        """List the tasks."""
         for line, hanging in task_list(self.repo, self.talk.screen.width):
             self.talk.screen.show(line, hanging=hanging or 4)
 
     async def show(self, rest: str) -> None:
+        """Show how a task went, with its calls: /show [ID]."""
         row = self._row(rest)
         store, folder = self.talk.engine.store, self.talk.engine.folder
         for line, hanging in story_lines(row, store.events(row.task.id), folder, detail=True):
@@ -118,6 +121,7 @@ class SlashCommands:
                 self._show(line)
 
     async def diff(self, rest: str) -> None:
+        """Show what a task changed or proposes: /diff [ID]."""
         row = self._row(rest)
         state = load_state(self.talk.engine.store, row)
         lines = diff_of(self.repo, row, state).decode("utf-8", "replace").splitlines()
@@ -131,6 +135,7 @@ class SlashCommands:
             self._show(f"... and {more} more lines: headgate diff {row.task.id} prints them all.")
 
     async def apply(self, rest: str) -> None:
+        """Write and verify a proposal or a worktree: /apply [ID]."""
         self.talk.check_idle()
         row = self._settled(rest)
         if is_mergeable(row):
@@ -147,32 +152,40 @@ class SlashCommands:
 
         outcome = await self.talk.engine.merge(name, MergeProgress(show, self._show_step))
         if isinstance(outcome, Overlap):
-            for line in outcome.sentences():
-                self._show(plain(line), "yellow")
+            self._show_overlap(outcome)
         elif outcome.verification is None:
             self._show(NOT_VERIFIED)
         else:
             self._show_steps(outcome.verification)
 
+    def _show_overlap(self, overlap: Overlap) -> None:
+        for line in overlap.sentences():
+            self._show(plain(line), "yellow")
+
     async def abort(self, rest: str) -> None:
+        """Discard a proposal or a worktree: /abort [ID]."""
         self.talk.check_idle()
         row = self._settled(rest)
         task = await self.talk.engine.abort(row.task.id)
         self._show(f"The {'worktree' if is_mergeable(row) else 'proposal'} of task {task.id} was discarded.")
 
     async def undo(self, rest: str) -> None:
+        """Undo what a task changed: /undo [ID]."""
         self.talk.check_idle()
         name = find_named(self.talk.engine.store, rest.strip() or None)
 
         async def run() -> None:
             outcome = await self.talk.engine.undo(name)
-            overlaps = isinstance(outcome, Overlap)
-            for line in outcome.sentences() if isinstance(outcome, Overlap) else undone_lines(outcome):
-                self._show(plain(line), "yellow" if overlaps else "")
+            if isinstance(outcome, Overlap):
+                self._show_overlap(outcome)
+                return
+            for line in undone_lines(outcome):
+                self._show(plain(line))
 
         self.talk.work_on(run())
 
     async def cancel(self, rest: str) -> None:
+        """Cancel the running task, as Ctrl-C does, or another: /cancel [ID]."""
         if rest.strip() and not (self.talk.running and rest.strip().lower() == self.talk.running.id):
             name = self._row(rest).task.id
             outcomes = {
@@ -185,32 +198,40 @@ class SlashCommands:
             self._show("No task is running.")
 
     async def stop(self, rest: str) -> None:
+        """Let the running task conclude with what it has."""
         self._show(self.talk.conclude())
 
     async def say(self, rest: str) -> None:
+        """Tell the running task something: /say TEXT."""
         if not self.talk.say(self._needs(rest, "say", "what to tell the task")):
             self._show("No task is running: what you type without a command becomes a task.")
 
     async def ask(self, rest: str) -> None:
+        """Ask a question; no file is changed: /ask TEXT."""
         self.talk.check_idle()
         self.talk.submit(self._needs(rest, "ask", "a question about the code"), flow="ask")
 
     async def propose(self, rest: str) -> None:
+        """Do it without writing, for /apply: /propose TEXT."""
         self.talk.check_idle()
         self.talk.submit(self._needs(rest, "propose", "what to do"), dry_run=True)
 
     async def new(self, rest: str) -> None:
+        """Start a new conversation: the next task follows none."""
         self.talk.forget()
         self._show("The next task starts a new conversation.")
 
     async def clear(self, rest: str) -> None:
+        """Clear the window and start a new conversation."""
         self.talk.screen.clear()
         await self.new(rest)
 
     async def attach(self, rest: str) -> None:
+        """Give the output of the last !COMMAND to the next task."""
         self._show(self.talk.attach())
 
     async def verify(self, rest: str) -> None:
+        """Run the verification steps now."""
         self.talk.check_idle()
         self.talk.work_on(self._run_steps())
 
@@ -238,6 +259,7 @@ class SlashCommands:
     # What the next tasks use.
 
     async def flow(self, rest: str) -> None:
+        """Show or choose the flow: /flow [NAME]."""
         name = rest.strip()
         if not name:
             chosen = self.talk.chosen.flow
@@ -250,6 +272,7 @@ class SlashCommands:
         )
 
     async def model(self, rest: str) -> None:
+        """List the models, or choose one: /model [NAME]."""
         name = self.models.find(rest.strip())
         if not rest.strip():
             config = self.read_config(self.talk.chosen).config
@@ -276,6 +299,7 @@ class SlashCommands:
         return self.read_config(Options(config=self.talk.chosen.config)).config
 
     async def cost(self, rest: str) -> None:
+        """Show tokens and money, of this session and of the last task."""
         reports = self.talk.reports
         spent = [line for report in reports for line in report.usage]
         if not spent:
@@ -291,6 +315,7 @@ class SlashCommands:
     # The rest.
 
     async def help(self, rest: str) -> None:
+        """List the commands."""
         self.look()
         self._show(
             "Type what to do, and press Enter. Alt-Enter, or a backslash at the end, begins another line."
@@ -302,6 +327,7 @@ class SlashCommands:
             self.talk.screen.show(f"  /{name.ljust(width)}{meaning}", hanging=width + 3)
 
     async def quit(self, rest: str) -> None:
+        """Quit; /exit, /q and Ctrl-D do, too."""
         self.wants_to_quit = True
 
     async def _send(self, command: SavedCommand, rest: str) -> None:
@@ -347,35 +373,11 @@ def _diff_style(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
-@dataclass(frozen=True, slots=True)
-class SlashCommand:
-    """A built-in command."""
-
-    summary: str
-    run: Callable[[SlashCommands, str], Awaitable[None]]
-
-
-COMMANDS: dict[str, SlashCommand] = {
-    "tasks": SlashCommand("List the tasks.", SlashCommands.tasks),
-    "show": SlashCommand("Show how a task went, with its calls: /show [ID].", SlashCommands.show),
-    "diff": SlashCommand("Show what a task changed or proposes: /diff [ID].", SlashCommands.diff),
-    "ask": SlashCommand("Ask a question; no file is changed: /ask TEXT.", SlashCommands.ask),
-    "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
-    "apply": SlashCommand("Write and verify a proposal or a worktree: /apply [ID].", SlashCommands.apply),
-    "abort": SlashCommand("Discard a proposal or a worktree: /abort [ID].", SlashCommands.abort),
-    "undo": SlashCommand("Undo what a task changed: /undo [ID].", SlashCommands.undo),
-    "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
-    "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
-    "stop": SlashCommand("Let the running task conclude with what it has.", SlashCommands.stop),
-    "cancel": SlashCommand(
-        "Cancel the running task, as Ctrl-C does, or another: /cancel [ID].", SlashCommands.cancel
-    ),
-    "new": SlashCommand("Start a new conversation: the next task follows none.", SlashCommands.new),
-    "clear": SlashCommand("Clear the window and start a new conversation.", SlashCommands.clear),
-    "attach": SlashCommand("Give the output of the last !COMMAND to the next task.", SlashCommands.attach),
-    "flow": SlashCommand("Show or choose the flow: /flow [NAME].", SlashCommands.flow),
-    "model": SlashCommand("List the models, or choose one: /model [NAME].", SlashCommands.model),
-    "cost": SlashCommand("Show tokens and money, of this session and of the last task.", SlashCommands.cost),
-    "help": SlashCommand("List the commands.", SlashCommands.help),
-    "quit": SlashCommand("Quit; /exit, /q and Ctrl-D do, too.", SlashCommands.quit),
+_ORDER = (
+    *("tasks", "show", "diff", "ask", "propose", "apply", "abort", "undo", "verify", "say", "stop", "cancel"),
+    *("new", "clear", "attach", "flow", "model", "cost", "help", "quit"),
+)
+COMMANDS: dict[str, Callable[[SlashCommands, str], Awaitable[None]]] = {
+    name: getattr(SlashCommands, name) for name in _ORDER
 }
+"""Every built-in command, in the order in which they are listed; its docstring says what it is for."""
