@@ -17,6 +17,7 @@ from headgate.cli.failures import PROGRAM, describe_failure, find_leaf
 from headgate.cli.shared import (
     EXIT_BROKEN_PIPE,
     EXIT_CODE_MEANINGS,
+    HintingGroup,
     config_option,
     model_options,
     repo_option,
@@ -115,7 +116,7 @@ Exit codes:
 """
 
 
-class LazyGroup(click.Group):
+class LazyGroup(HintingGroup):
     """Imports a command's module only when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -133,17 +134,8 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in COMMANDS and name not in HIDDEN and not name.startswith("-"):
-            from headgate.core import nearest
-
-            close = nearest(name, COMMANDS)
-            hint = f'did you mean "{close}"?' if close else f"the commands are {', '.join(COMMANDS)}."
-            raise click.UsageError(f'No such command "{name}": {hint}', ctx)
-        return super().resolve_command(ctx, args)
+    def meant(self) -> dict[str, str]:
+        return {name: name for name in COMMANDS}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))

@@ -6,7 +6,7 @@ the model calls tools, or with `--fresh`, two more tiny questions may follow; ta
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from headgate import models
@@ -163,22 +163,15 @@ _FIXES = {
 }
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long the model is waited for, in seconds."""
-
-    first_token: float = 120
-    total: float = 180
-
-
-PATIENCE = Patience()
+PATIENCE, FIRST_TOKEN = 180.0, 120.0
+"""How long the model is waited for, in seconds: for its whole reply, and for the beginning of it."""
 
 
 async def examine_model(
     config: Config,
     repo: Path,
     say: Say,
-    patience: Patience,
+    patience: float,
     fresh: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[DoctorFinding]:
@@ -189,7 +182,11 @@ async def examine_model(
     try:
         settings = config.model_settings()
         if provider_of(settings.model) == "script":
-            yield _check_script(settings, repo)
+            try:
+                models.check_model(settings, repo)
+                yield DoctorFinding("model", "ok", settings.model)
+            except HeadgateError as error:
+                yield configuration_fault("model", str(error))
             return
         models.check_model(settings, repo)
     except ConfigError as error:
@@ -199,22 +196,14 @@ async def examine_model(
         return
     where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
     yield DoctorFinding("model", "ok", f"{settings.model}{where}")
-    limit = min(settings.timeouts.first_token, patience.first_token)
+    limit = min(settings.timeouts.first_token, FIRST_TOKEN, patience)
     waits = settings.timeouts.model_copy(update={"first_token": limit})
     settings = settings.model_copy(update={"timeouts": waits})
     try:
-        async for finding in _check_server(settings, say, patience.total, fresh):
+        async for finding in _check_server(settings, say, patience, fresh):
             yield finding
     except ConfigError as error:
         yield configuration_fault("model", str(error))
-
-
-def _check_script(settings: ModelSettings, repo: Path) -> DoctorFinding:
-    try:
-        models.check_model(settings, repo)
-    except HeadgateError as error:
-        return configuration_fault("model", str(error))
-    return DoctorFinding("model", "ok", settings.model)
 
 
 async def _check_server(

@@ -1,5 +1,6 @@
 """The checks of `headgate doctor`: each looks at one thing and says what it found, and how to fix it."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
-from headgate.core import OWN_FOLDER, Flow
+from headgate.core import OWN_FOLDER, Flow, ResearchSettings, all_stages
 from headgate.engine import (
     FLOW_NAMES,
     check_price,
@@ -21,7 +22,8 @@ from headgate.engine import (
     resolve_package,
     with_recipes,
 )
-from headgate.errors import ConfigError, HeadgateError, describe_system
+from headgate.errors import ConfigError, HeadgateError, ToolError, describe_system
+from headgate.features.research import Research, find_trafilatura
 from headgate.features.scouts.feature import with_scouts
 from headgate.features.skills import find_skills
 from headgate.guard import ResolvedBoundaries
@@ -219,3 +221,46 @@ def check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
     return DoctorFinding(
         "ripgrep", "note", "not found: searching works without it, but is slower in large trees"
     )
+
+
+RESEARCH = "research"
+RESEARCH_QUERY = "documentation"
+_NO_BACKEND = "off, although the flow here can use it: tasks continue without it"
+_CHOOSE_BACKEND = (
+    "Set `research: {backend: searxng, url: ADDRESS}` or `{backend: ddgs}` in your own configuration file."
+)
+_PLAIN_PAGES = (
+    "pages are read without trafilatura, which finds their main text:"
+    " pip install '.[research]' in the clone of Headgate"
+)
+
+
+async def check_research(settings: ResearchSettings, flow: Flow | None = None) -> DoctorFinding | None:
+    """A real search. A task works without it, so nothing is a failure.
+
+    Where nothing is configured, a note if the flow of tasks, or one of its recipes, names the tool.
+    """
+    if settings.backend == "off":
+        return (
+            DoctorFinding(RESEARCH, "note", _NO_BACKEND, _CHOOSE_BACKEND)
+            if flow and _names_research(flow)
+            else None
+        )
+    try:
+        found = await Research(settings).search(RESEARCH_QUERY)
+    except ToolError as error:
+        return DoctorFinding(RESEARCH, "warn", str(error), "Tasks run, but `research` finds nothing.")
+    named = f"SearXNG at {settings.url}" if settings.backend == "searxng" else "ddgs"
+    if not found:
+        fix = "Check which search engines it has switched on." if settings.backend == "searxng" else ""
+        return DoctorFinding(
+            RESEARCH, "warn", f'{named} answers, but found nothing for "{RESEARCH_QUERY}"', fix
+        )
+    if await asyncio.to_thread(find_trafilatura) is None:
+        return DoctorFinding(RESEARCH, "ok", f"{named} answers; {_PLAIN_PAGES}")
+    return DoctorFinding(RESEARCH, "ok", f"{named} answers")
+
+
+def _names_research(flow: Flow) -> bool:
+    stages = [*flow.stages, *(stage for recipe in flow.recipes.values() for stage in recipe.stages)]
+    return any(RESEARCH in (stage.tools.allow or ()) for stage in all_stages(stages))

@@ -16,6 +16,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 
 
+class HintingGroup(click.Group):
+    """Names what was probably meant by a word that is no command."""
+
+    def meant(self) -> dict[str, str]:
+        """Words that may have been meant, and what to type for each; the commands come first."""
+        return {name: name for name in self.commands}
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            from headgate.core import nearest
+
+            meant = self.meant()
+            close = nearest(word, meant)
+            names = ", ".join(name for name, typed in meant.items() if name == typed)
+            hint = f'did you mean "{meant[close]}"?' if close else f"the commands are {names}."
+            raise click.UsageError(f'No such command "{word}": {hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+
 def repo_option(function: F) -> F:
     """Adds `--repo DIR`, passed on as `repo: Path | None` for `find_repo`."""
     return click.option(

@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.verify import say_result, verify_tree
-from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
-from headgate.cli.research_check import check_research
+from headgate.cli.model_checks import PATIENCE, Say, examine_model
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -22,6 +21,7 @@ from headgate.cli.setup_checks import (
     check_flow,
     check_git,
     check_repository,
+    check_research,
     check_ripgrep,
     check_sandbox,
     check_skills,
@@ -185,14 +185,14 @@ async def examine(
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
     say: Say = lambda line: None,
-    patience: Patience = PATIENCE,
+    patience: float = PATIENCE,
     fresh: bool = False,
     checks: bool = False,
 ) -> AsyncIterator[DoctorFinding]:
     """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
 
-    `say` is told what is being waited for; `fresh` asks the model also what is remembered of it; `checks`
-    runs the verification steps.
+    `say` is told what is being waited for, `patience` seconds at most; `fresh` asks the model also what is
+    remembered of it; `checks` runs the verification steps.
     """
     git_found = check_git(Path.cwd())
     yield git_found

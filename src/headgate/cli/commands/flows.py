@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from headgate.cli.printing import printable, say
-from headgate.cli.shared import find_repo, repo_option
+from headgate.cli.shared import HintingGroup, find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
     ScoutSettings,
@@ -21,7 +21,7 @@ from headgate.config import (
     read_yaml,
     write_flow,
 )
-from headgate.core import Flow, expand_flow, nearest
+from headgate.core import Flow, expand_flow
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
 from headgate.features.scouts.feature import with_scouts
@@ -46,25 +46,11 @@ Examples:
 """
 
 
-class FlowsGroup(click.Group):
-    """Names what was probably meant by a word that is no subcommand."""
+class FlowsGroup(HintingGroup):
+    """Knows that the name of a flow alone means to show it."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
-        if word not in self.commands and not word.startswith("-"):
-            known = {name: name for name in self.commands} | {
-                flow: f"show {flow}" for flow in builtin_flows()
-            }
-            close = nearest(word, known)
-            hint = (
-                f'did you mean "{known[close]}"?'
-                if close
-                else f"the commands are {', '.join(self.commands)}."
-            )
-            raise click.UsageError(f'No such command "{word}": {hint}', ctx)
-        return super().resolve_command(ctx, args)
+    def meant(self) -> dict[str, str]:
+        return super().meant() | {flow: f"show {flow}" for flow in builtin_flows()}
 
 
 @click.group("flows", cls=FlowsGroup, invoke_without_command=True, epilog=EPILOG)

@@ -10,8 +10,7 @@ from headgate.cli.commands.steer import describe_hearing
 from headgate.cli.endings import last_lines
 from headgate.cli.failures import describe_failure, find_leaf
 from headgate.cli.follow import run_shown
-from headgate.cli.interactive.screen import Screen
-from headgate.cli.interactive.task_view import TaskView
+from headgate.cli.interactive.screen import Screen, TaskView
 from headgate.cli.live import style_of
 from headgate.cli.stored_tasks import pause_sentence
 from headgate.cli.task_text import clean_output

@@ -1,6 +1,7 @@
 """The prompt at the bottom of the terminal, what is printed above it, and the questions that it asks."""
 
 import asyncio
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO, cast
@@ -20,12 +21,16 @@ from prompt_toolkit.styles import Style
 from rich.text import Text
 
 from headgate.cli.interactive.typed_lines import MARK, PastedTexts, goes_on, join_lines
-from headgate.cli.live import console_for
+from headgate.cli.live import ShownTask, console_for
+from headgate.cli.printing import printable
 from headgate.cli.terminal import fold_lines, styling_stream
 from headgate.control_characters import escape_controls
+from headgate.log import Bus
 
 PROMPT, ASKING = "> ", "? "
 YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
+FRAMES, MOST_SAID = "|/-\\", 2
+"""What turns while a task runs, and how many lines of what is said are shown."""
 TICK = 0.2
 """Seconds after which the lines below the prompt are drawn again."""
 STYLE = Style.from_dict(
@@ -260,6 +265,28 @@ class Screen:
             self.buffer.insert_text(self.pasted.shorten(event.data))
 
         return keys
+
+
+class TaskView(ShownTask):
+    """A task on the screen: lines above the prompt, and its standing below it."""
+
+    def __init__(self, bus: Bus, screen: Screen) -> None:
+        super().__init__(bus)
+        self._screen = screen
+        self._frames = itertools.cycle(FRAMES)
+
+    @property
+    def columns(self) -> int:
+        return self._screen.width
+
+    def print(self, text: Text) -> None:
+        self._screen.print(text)
+
+    def status(self, width: int) -> Sequence[tuple[str, str]]:
+        """What is being done now, how long, how many tokens, and the last lines of what is said."""
+        first = f"{next(self._frames)} {self.head(width - 2)}"
+        said = self.activity.lines[-MOST_SAID:]
+        return [("class:status", first), *(("class:dim", f"  {printable(line)}") for line in said)]
 
 
 class PromptOutput(Vt100_Output):

@@ -9,8 +9,7 @@ from pathlib import Path
 from prompt_toolkit.completion import DummyCompleter
 
 from headgate.cli.interactive.kept_lines import KeptLines, state_folder
-from headgate.cli.interactive.screen import Screen
-from headgate.cli.interactive.task_view import TaskView
+from headgate.cli.interactive.screen import Screen, TaskView
 from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
 from headgate.log import Bus
 
