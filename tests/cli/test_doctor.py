@@ -17,7 +17,7 @@ import yaml
 from aiohttp import web
 
 from headgate.cli.commands.doctor import check_protected_tests, examine
-from headgate.cli.model_checks import PATIENCE, Patience, check_transport
+from headgate.cli.model_checks import PATIENCE, check_transport
 from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repository
 from headgate.config import Config
 from headgate.core import Message, ModelSettings, Reply
@@ -111,7 +111,7 @@ class Server:
 async def findings(
     repo: Path,
     environ: dict[str, str] | None = None,
-    patience: Patience = PATIENCE,
+    patience: float = PATIENCE,
     fresh: bool = False,
     **flags: str,
 ) -> dict[str, DoctorFinding]:
@@ -160,76 +160,130 @@ async def test_all_is_well(repo: Path) -> None:
     assert [tool["function"]["name"] for tool in question["tools"]] == ["report_ready"]
 
 
+WORDS = (delta(content="I am"), delta(content=" ready."), last())
+ANOTHER = "Headgate calls tools in another way."
+WRONG_CALL = 'the model did not call report_ready as asked: it called "'
+AS_TEXT = "the server does not turn the model's calls into tool calls"
+NO_LIST = "reachable, it does not list its models"
+BY_TEXT = "text: the server does not accept tools, schemas are ignored"
+Finding = tuple[str, str, str, str, str]
+"""A check, its status, whose fault it is, and how its detail and its fix begin."""
+
+
+def refuses(status: int, message: Any) -> Server:
+    # The list does not have the model: that is no reason to say so.
+    return Server(models=["other"], refusal=(status, {"error": message}))
+
+
+def as_text(text: str) -> tuple[Server, str, list[Finding]]:
+    server = Server(events=(delta(content=text[:9]), delta(content=text[9:]), last()))
+    return (
+        server,
+        "m",
+        [
+            ("streaming", "ok", "", "", ""),
+            ("tool calls", "warn", "", AS_TEXT, f"{ANOTHER} Turn on tool calling in the server. llama.cpp: "),
+            ("tool transport", "ok", "", "text: the model writes its calls as text", ""),
+        ],
+    )
+
+
+def no_tools(status: int, message: Any, fix: str) -> tuple[Server, str, list[Finding]]:
+    found = [("server", "ok", "", "", ""), ("tool calls", "warn", "", "", f"{ANOTHER} {fix}")]
+    return refuses(status, message), "m", [*found, ("tool transport", "ok", "", BY_TEXT, "")]
+
+
+def fails(status: int, message: Any, fault: str, detail: str, fix: str) -> tuple[Server, str, list[Finding]]:
+    return refuses(status, message), "m", [("reply", "fail", fault, detail, fix)]
+
+
+def calls(
+    events: tuple[dict[str, Any], ...], detail: str, fix: str = ""
+) -> tuple[Server, str, list[Finding]]:
+    return Server(events=events), "m", [("tool calls", "warn", "", detail, fix)]
+
+
+def lists(status: int, listing: Any, told: str) -> tuple[Server, str, list[Finding]]:
+    found = [("server", "ok", "", told, ""), ("tool calls", "ok", "", "", "")]
+    return Server(listing=(status, listing)), "m", found
+
+
+JSON_CALL = '{"name": "report_ready", "arguments": {"ok": true}}'
+ENV, CONF = "environment", "configuration"
+
+
 @pytest.mark.parametrize(
-    ("refusal", "fix"),
+    ("server", "model", "expected"),
     [
-        (
-            (500, {"error": {"message": "tools param requires --jinja flag"}}),
-            "Start llama-server with --jinja.",
-        ),
-        (
-            (400, {"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice'}}),
+        no_tools(500, {"message": "tools param requires --jinja flag"}, "Start llama-server with --jinja."),
+        no_tools(
+            400,
+            {"message": '"auto" tool choice requires --enable-auto-tool-choice'},
             "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser that fits the model.",
         ),
-        (
-            (400, {"error": "registry.ollama.ai/library/gemma3 does not support tools"}),
-            "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
+        no_tools(400, "gemma3 does not support tools", "Choose a model that can call tools; on Ollama, "),
+        no_tools(400, "tool calling is not supported", "Turn on tool calling in the server. "),
+        as_text(f"<tool_call>\n{JSON_CALL}\n</tool_call>"),
+        as_text('{"name": "report_ready", "parameters": {"ok": true}}'),
+        as_text(f"[TOOL_CALLS][{JSON_CALL}]"),
+        as_text("<function=report_ready><parameter=ok>true</parameter></function>"),
+        as_text("<|channel|>commentary to=functions.report_ready<|message|>{}"),
+        calls(WORDS, "the model answered in words", ANOTHER),
+        calls((last(),), "the model answered nothing"),
+        calls(
+            (delta(reasoning_content="Hm, "), last("length")), "the model had not called the tool after 1024 "
         ),
-        ((400, {"error": "tool calling is not supported"}), "Turn on tool calling in the server. "),
-    ],
-)
-async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any], fix: str) -> None:
-    (repo / "agent.yaml").write_text("tool_transport: auto\n")
-    found = await ask(repo, Server(refusal=refusal))
-    assert outline(found, "server", "tool calls") == [("ok", ""), ("warn", "")]
-    assert found["tool calls"].fix.startswith(f"Headgate calls tools in another way. {fix}")
-    assert found["tool transport"].detail == "text: the server does not accept tools, schemas are ignored"
-    assert "streaming" not in found
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<tool_call>\n{"name": "report_ready", "arguments": {"ok": true}}\n</tool_call>',
-        '{"name": "report_ready", "parameters": {"ok": true}}',
-        '[TOOL_CALLS][{"name": "report_ready", "arguments": {"ok": true}}]',
-        "<function=report_ready><parameter=ok>true</parameter></function>",
-        "<|channel|>commentary to=functions.report_ready<|message|>{}",
-    ],
-)
-async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
-    (repo / "agent.yaml").write_text("tool_transport: auto\n")
-    found = await ask(repo, Server(events=(delta(content=text[:9]), delta(content=text[9:]), last())))
-    assert outline(found, "streaming", "tool calls") == [("ok", ""), ("warn", "")]
-    assert found["tool transport"].detail == "text: the model writes its calls as text"
-    assert found["tool calls"].detail.startswith("the server does not turn the model's calls into tool calls")
-    assert "--jinja" in found["tool calls"].fix
-
-
-@pytest.mark.parametrize(
-    ("events", "detail"),
-    [
-        ((delta(content="I am"), delta(content=" ready."), last()), "the model answered in words"),
-        ((last(),), "the model answered nothing"),
-        ((delta(reasoning_content="Hm, "), last("length")), "the model had not called the tool after 1024 "),
-        (calling("get_weather"), 'the model did not call report_ready as asked: it called "get_weather"'),
+        calls(calling("get_weather"), f'{WRONG_CALL}get_weather"'),
+        calls(calling("report_ready", "{oops"), f'{WRONG_CALL}report_ready"'),
+        fails(429, {"message": "slow down"}, ENV, "slow down", "Wait and run this again"),
+        fails(500, {"message": "CUDA died"}, ENV, "CUDA died", "Check the model server's log"),
+        fails(503, {"message": "Loading model"}, ENV, "still loading", "Wait until the server"),
+        fails(402, {"message": "no credit"}, ENV, "no quota left", "Check the quota"),
+        fails(401, {"message": "bad key"}, CONF, "Set HEADGATE_API_KEY to a key", ""),
+        fails(400, {"message": "top_k: bad"}, CONF, "top_k: bad", "Check `model`, `base_url`"),
+        lists(404, {"error": "no such path"}, NO_LIST),
+        lists(200, {"data": [{"name": "odd"}]}, NO_LIST),
+        lists(200, "odd", NO_LIST),
+        lists(403, {"error": "not with this key"}, f"{NO_LIST} for this key"),
+        lists(200, {"data": []}, "reachable, 0 models"),
         (
-            calling("report_ready", "{oops"),
-            'the model did not call report_ready as asked: it called "report_ready"',
+            Server(models=["qwen3-coder", "llama"], known=("qwen3-coder",)),
+            "qwen3-codr",
+            [("model name", "fail", CONF, "", "Did you mean openai/qwen3-coder?")],
+        ),
+        (
+            Server(models=["/models/weights.gguf"], known=("local",)),
+            "local",
+            [
+                ("model name", "note", "", 'the server accepts "local" but does not list it', ""),
+                ("streaming", "ok", "", "", ""),
+                ("server", "ok", "", "reachable, 1 model", ""),
+            ],
+        ),
+        (
+            Server(events=calling("report_ready", '{"ok": true}')),
+            "m",
+            [("streaming", "note", "", "a reply arrived in one piece", ""), ("tool calls", "ok", "", "", "")],
         ),
     ],
 )
-async def test_a_model_that_does_not_call(
-    repo: Path, events: tuple[dict[str, Any], ...], detail: str
-) -> None:
-    found = await ask(repo, Server(events=events))
-    assert outline(found, "tool calls") == [("warn", "")]
-    assert found["tool calls"].detail.startswith(detail)
+async def test_what_a_server_answers(repo: Path, server: Server, model: str, expected: list[Finding]) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
+    found = await ask(repo, server, model)
+    for check, status, fault, detail, fix in expected:
+        one = found[check]
+        assert (one.status, one.fault) == (status, fault), one
+        assert detail in one.detail, one
+        assert one.fix.startswith(fix), one
+        assert fault != CONF or bool(one.fix) == bool(fix), one
+    failed = {check for check, one in found.items() if one.status == "fail"}
+    assert failed == {check for check, status, *_ in expected if status == "fail"}
+    assert server.models != ["other"] or "model name" not in found
 
 
 async def test_how_tools_are_called_is_remembered_until_it_is_asked_anew(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: auto\n")
-    server = Server(events=(delta(content="I am"), delta(content=" ready."), last()))
+    server = Server(events=WORDS)
     counts, told = [], set()
     async with server.running() as address:
         for fresh in (False, False, True):
@@ -242,7 +296,7 @@ async def test_how_tools_are_called_is_remembered_until_it_is_asked_anew(repo: P
 
 async def test_a_server_that_was_started_again_with_tools_is_asked_anew(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: auto\n")
-    server = Server(events=(delta(content="I am"), delta(content=" ready."), last()))
+    server = Server(events=WORDS)
     no_tools = (400, {"error": {"message": "m does not support tools"}})
     told = []
     async with server.running() as address:
@@ -268,7 +322,7 @@ async def test_a_transport_that_is_named_is_used(repo: Path) -> None:
 
 async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: schema\n")
-    found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
+    found = await ask(repo, Server(events=WORDS))
     assert found["tool transport"] == DoctorFinding(
         "tool transport",
         "warn",
@@ -283,16 +337,9 @@ async def test_a_schema_for_a_server_that_is_not_asked_is_taken_as_it_is() -> No
     assert told == DoctorFinding("tool transport", "ok", "schema, as configured")
 
 
-async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(repo: Path) -> None:
-    (repo / "agent.yaml").write_text("tool_transport: auto\n")
-    found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
-    assert found["tool calls"].fix == "Headgate calls tools in another way."
-    assert found["tool transport"].detail.startswith("text: ")
-
-
 async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:
     server = Server(events=(delta(content="" if number else "On") for number in count()))
-    found = await ask(repo, server, patience=Patience(total=0.3))
+    found = await ask(repo, server, patience=0.3)
     assert outline(found, "reply") == [("fail", "environment")]
     assert found["reply"].detail == "the model did not finish in 0.3 s"
 
@@ -326,44 +373,6 @@ async def test_a_hosted_model_without_a_key(repo: Path, model: str) -> None:
     assert found["model"].detail.endswith(f"set {variable} or HEADGATE_API_KEY.")
 
 
-@pytest.mark.parametrize(
-    ("refusal", "fault", "detail", "fix"),
-    [
-        ((429, {"error": {"message": "slow down"}}), "environment", "slow down", "Wait and run this again"),
-        (
-            (500, {"error": {"message": "CUDA died"}}),
-            "environment",
-            "CUDA died",
-            "Check the model server's log",
-        ),
-        (
-            (503, {"error": {"message": "Loading model"}}),
-            "environment",
-            "still loading",
-            "Wait until the server",
-        ),
-        ((402, {"error": {"message": "no credit"}}), "environment", "no quota left", "Check the quota"),
-        ((401, {"error": {"message": "bad key"}}), "configuration", "Set HEADGATE_API_KEY to a key", ""),
-        (
-            (400, {"error": {"message": "top_k: bad"}}),
-            "configuration",
-            "top_k: bad",
-            "Check `model`, `base_url`",
-        ),
-    ],
-)
-async def test_the_fix_fits_the_fault(
-    repo: Path, refusal: tuple[int, Any], fault: str, detail: str, fix: str
-) -> None:
-    # The list does not have the model: that is no reason to say so.
-    found = await ask(repo, Server(models=["other"], refusal=refusal))
-    assert outline(found, "reply") == [("fail", fault)]
-    assert detail in found["reply"].detail
-    assert found["reply"].fix.startswith(fix)
-    assert bool(found["reply"].fix) == bool(fix)
-    assert "model name" not in found
-
-
 async def test_a_silent_server(repo: Path) -> None:
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -375,44 +384,9 @@ async def test_a_silent_server(repo: Path) -> None:
     for how, fix in ((wait, "The model may still be loading"), (cut, "The connection to the server broke")):
         async with await asyncio.start_server(how, "127.0.0.1", 0) as server:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            patience = Patience(first_token=0.2)
-            found = await findings(repo, patience=patience, model="openai/m", base_url=address)
+            found = await findings(repo, patience=0.2, model="openai/m", base_url=address)
         assert outline(found, "server") == [("fail", "environment")]
         assert found["server"].fix.startswith(fix)
-
-
-async def test_a_misspelt_model(repo: Path) -> None:
-    server = Server(models=["qwen3-coder", "llama"], known=("qwen3-coder",))
-    found = await ask(repo, server, "qwen3-codr")
-    assert outline(found, "model name") == [("fail", "configuration")]
-    assert found["model name"].fix == "Did you mean openai/qwen3-coder?"
-
-
-async def test_a_server_that_answers_to_any_name(repo: Path) -> None:
-    found = await ask(repo, Server(models=["/models/weights.gguf"], known=("local",)), "local")
-    assert outline(found, "model name", "streaming") == [("note", ""), ("ok", "")]
-    assert found["server"].detail == "reachable, 1 model"
-
-
-async def test_a_server_that_answers_at_once(repo: Path) -> None:
-    found = await ask(repo, Server(events=calling("report_ready", '{"ok": true}')))
-    assert outline(found, "streaming", "tool calls") == [("note", ""), ("ok", "")]
-
-
-@pytest.mark.parametrize(
-    ("listing", "told"),
-    [
-        ((404, {"error": "no such path"}), "it does not list its models"),
-        ((200, {"data": [{"name": "odd"}]}), "it does not list its models"),
-        ((200, "odd"), "it does not list its models"),
-        ((403, {"error": "not with this key"}), "it does not list its models for this key"),
-        ((200, {"data": []}), "0 models"),
-    ],
-)
-async def test_lists_that_say_nothing(repo: Path, listing: tuple[int, Any], told: str) -> None:
-    found = await ask(repo, Server(listing=listing))
-    assert found["server"].detail == f"reachable, {told}"
-    assert outline(found, "tool calls") == [("ok", "")]
 
 
 async def test_a_wrong_key(repo: Path) -> None:

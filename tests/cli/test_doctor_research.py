@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from features.research.site import Site
-from headgate.cli.research_check import check_research
+from headgate.cli.setup_checks import check_research
 from headgate.config import Config, load_flow
 from headgate.core import ResearchSettings
 from headgate.engine import with_recipes

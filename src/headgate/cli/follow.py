@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import click
-import orjson
 
 from headgate.cli.approval import TerminalApproval
 from headgate.cli.endings import print_ending, result_line
 from headgate.cli.live import Progress, ShownTask
-from headgate.cli.printing import print_diff, say
+from headgate.cli.printing import print_diff, say, say_json
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.cli.worker import on_interrupt, open_engine
@@ -76,7 +75,7 @@ async def follow_task(
             # Why an earlier attempt to apply it was refused is no news.
             report = report.model_copy(update={"conflicts": ()})
         if as_json:
-            say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode(), as_is=True)
+            say_json({"kind": "report", **report.model_dump(mode="json")}, in_one_line=True)
         elif answer_alone:
             if report.answer:
                 say(plain(report.answer))
@@ -195,4 +194,4 @@ class QueueLines:
 
 def print_event(event: Event, progress: Progress) -> None:
     with progress.footer_hidden():
-        say(orjson.dumps(event.as_json()).decode(), as_is=True)
+        say_json(event.as_json(), in_one_line=True)

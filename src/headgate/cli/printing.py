@@ -2,6 +2,9 @@
 
 import os
 import sys
+from typing import Any
+
+import orjson
 
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.control_characters import escape_controls
@@ -35,6 +38,11 @@ def say(text: str = "", *, hanging: int | None = None, as_is: bool = False) -> N
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say_json(data: Any, *, in_one_line: bool = False) -> None:
+    """JSON for programs on standard output: nothing in it is written out."""
+    say(orjson.dumps(data, option=0 if in_one_line else orjson.OPT_INDENT_2).decode(), as_is=True)
 
 
 def print_diff(diff: bytes) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from headgate.cli.endings import last_lines, next_steps, usage_lines
-from headgate.cli.printing import clock, print_diff, printable, say
+from headgate.cli.printing import clock, print_diff, printable, say, say_json
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
     NO_TASK_YET,
@@ -55,7 +54,7 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     if paused:
         click.echo(paused, err=True)
     listed = [_as_json(row, row.task.id in interrupted) for row in rows]
-    say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode(), as_is=True)
+    say_json(listed)
 
 
 Line = tuple[str, int | None]
@@ -153,7 +152,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
         shown |= {"follows": row.task.follows} if row.task.follows else {}
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
-        say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode(), as_is=True)
+        say_json(shown)
         return
     for shown_line, hanging in story_lines(
         row, events, folder, detail=detail, is_interrupted=bool(interrupted), contents=contents
@@ -258,7 +257,7 @@ def report_command(task_id: str | None, as_json: bool, repo: Path | None) -> Non
         interrupted = find_interruption(store, Folder(root), row)
     report = build_report(state)
     if as_json:
-        say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode(), as_is=True)
+        say_json(report.model_dump(mode="json"))
     elif row.state in SETTLED_STATES:
         again = f"\n\nRetry of {row.task.resumes}." if row.task.resumes else ""
         say(render_markdown(report, state).rstrip() + again)

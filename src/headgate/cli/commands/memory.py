@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from headgate.cli.commands.look_back import age
-from headgate.cli.printing import printable, say
+from headgate.cli.printing import printable, say, say_json
 from headgate.cli.shared import find_repo, find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import open_store
 from headgate.errors import ConfigError
@@ -85,10 +84,7 @@ def open_memories(root: Path) -> Iterator[Memories | None]:
 
 def _show(memories: Sequence[Memory], as_json: bool, nothing: str) -> None:
     if as_json:
-        say(
-            orjson.dumps([_as_json(memory) for memory in memories], option=orjson.OPT_INDENT_2).decode(),
-            as_is=True,
-        )
+        say_json([_as_json(memory) for memory in memories])
         return
     if not memories:
         say(nothing)

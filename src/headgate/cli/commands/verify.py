@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-import orjson
 
 from headgate.checks import StepRun
-from headgate.cli.printing import printable, say
+from headgate.cli.printing import printable, say, say_json
 from headgate.cli.setup_checks import advise_steps
 from headgate.cli.shared import (
     EXIT_ENVIRONMENT,
@@ -85,7 +84,7 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     if not as_json:
         sys.exit(check_tree(root, loaded.config))
     found = asyncio.run(verify_tree(root, loaded.config))
-    say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode(), as_is=True)
+    say_json(_as_json(found))
     sys.exit(steps_exit_code(found))
 
 
