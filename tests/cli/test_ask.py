@@ -75,7 +75,7 @@ def test_a_model_that_reads_nothing_has_no_answer(asked: Path) -> None:
     ("args", "told"),
     [
         ((), 'headgate ask "..."'),
-        (("How", "so?"), "Put the question in quotes"),
+        (("How", "so?"), "Put the text in quotes"),
         (("--file", "missing.txt"), "Cannot read missing.txt"),
     ],
 )

@@ -26,26 +26,27 @@ model: script:script.yaml
 """
 
 
-def test_finished(repo: Path) -> None:
-    run = headgate(repo, *TRY, "1", "Write new.txt")
-    assert (run.returncode, run.stdout) == (0, "Finished Try1\n"), run.stderr
-    assert "Not verified: no verification steps are configured." in run.stderr
-    assert "SUCCESS" in run.stderr
+STEPS = "verification: {steps: [{name: there, command: test -e new.txt}]}\n"
 
 
-def test_finished_and_verified(repo: Path) -> None:
+@pytest.mark.parametrize(
+    ("steps", "said"), [("", "Not verified: no verification"), (STEPS, "Verified by run_")]
+)
+def test_finished(repo: Path, steps: str, said: str) -> None:
     with (repo / "agent.yaml").open("a") as file:
-        file.write("verification: {steps: [{name: there, command: test -e new.txt}]}\n")
+        file.write(steps)
     run = headgate(repo, *TRY, "2", "Write new.txt")
     assert (run.returncode, run.stdout) == (0, "Finished Try2\n"), run.stderr
+    assert said in run.stderr
+    assert "SUCCESS" in run.stderr
 
 
 def test_failed(repo: Path) -> None:
     (repo / "agent.yaml").write_text(STUCK)
     (repo / "script.yaml").write_text("- calls: [{ls: {}}]\n")
     run = headgate(repo, *TRY, "1", "Write new.txt")
-    assert run.returncode == 1
-    assert run.stdout == 'Failed Try1: Stage "work" did not complete: its turns are used up.\n'
+    said = 'Failed Try1: Stage "work" did not complete: its turns are used up.\n'
+    assert (run.returncode, run.stdout) == (1, said)
 
 
 def test_why_the_model_had_to_conclude(repo: Path) -> None:

@@ -11,6 +11,7 @@ from headgate.cli.stored_tasks import NO_TASK_YET
 
 LOOKING = {
     "tasks": (0, NO_TASK_YET),
+    "tasks --json": (0, "[]\n"),
     "show": (2, ""),
     "report": (2, ""),
     "diff": (2, ""),

@@ -1,7 +1,6 @@
 """The command line's frame: help, errors as one line, exit codes."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import click
 import pytest
-from command import headgate
 
 from headgate import __version__
 from headgate.cli.main import COMMANDS, ErrorPolicy, main
@@ -185,26 +183,22 @@ def git_init(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "argv", "code", "message"),
+    ("agent", "argv", "message"),
     [
-        (None, ["--config", "absent.yaml"], 2, "absent.yaml does not exist."),
-        (None, ["--config", "folder"], 2, "folder is a directory, but a file was expected."),
-        ("modle: x\n", [], 2, 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
-        ("model: [\n", [], 2, "agent.yaml, line 2: this is not valid YAML"),
-        (None, [], 2, "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model"),
-        (None, ["--repo", "absent"], 2, "absent does not exist."),
-        (None, ["--repo", "file"], 2, "file is not a directory"),
+        (None, ["--config", "absent.yaml"], "absent.yaml does not exist."),
+        (None, ["--config", "folder"], "folder is a directory, but a file was expected."),
+        ("modle: x\n", [], 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
+        ("model: [\n", [], "agent.yaml, line 2: this is not valid YAML"),
+        (None, [], "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model"),
+        (None, ["--repo", "file"], "file is not a directory"),
         (
             None,
             ["--repo", "/"],
-            2,
             '/ is not in a git repository: run "git init" there, or name one with --repo.',
         ),
-        (None, ["--model", "qwen"], 2, 'There is no model "qwen": did you mean "ollama/qwen"?'),
         (
             None,
             ["--model", "openai/x", "--base-url", "nowhere"],
-            2,
             "The option --base-url must be an address",
         ),
     ],
@@ -215,7 +209,6 @@ def test_bad_input(
     monkeypatch: pytest.MonkeyPatch,
     agent: str | None,
     argv: list[str],
-    code: int,
     message: str,
 ) -> None:
     git_init(tmp_path)
@@ -228,15 +221,5 @@ def test_bad_input(
     for name in ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     found, out, err = leave(capsys, "doctor", *argv)
-    assert (found, err) == (code, "")
+    assert (found, err) == (2, "")
     assert message in out.splitlines()[-1]
-
-
-@pytest.mark.parametrize("subcommand", ["run", "submit"])
-def test_a_local_name_goes_to_no_hosted_service(repo: Path, subcommand: str) -> None:
-    done = headgate(repo, subcommand, "Do it.", "--model", "openai/qwen3-coder", OPENAI_API_KEY="sk-hosted")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        'headgate: OpenAI has no model "qwen3-coder", and no other server is named.'
-    )
-    assert json.loads(headgate(repo, "tasks", "--json").stdout) == []

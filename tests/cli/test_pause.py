@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from processes import call, ended, is_idle, line_with, reports, start, states, until
 
 DOWN = "- error: {kind: unavailable, message: Nothing listens at localhost.}\n" * 2
@@ -100,51 +101,37 @@ async def test_a_queued_task_that_is_resumed_takes_the_fixed_configuration(repo:
     assert (code, states(repo)["t2"]) == (0, "SUCCESS"), err
 
 
-async def test_a_task_that_was_submitted_with_another_model_runs(repo: Path) -> None:
+MINE = "models: {mine: {model: script:script.yaml}}\n"
+BROKEN = "verification: {steps: [{name: check, command: no-such-program}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("fails", "first", "second", "then", "end"),
+    [
+        ("", (), (), ("script.yaml", "up.yaml"), "SUCCESS"),  # another model
+        (MINE, ("--model", "mine"), (), ("", ""), "QUEUED"),  # the same one, named otherwise
+        (BROKEN, (), (), ("no-such-program", "test 1"), "SUCCESS"),  # other steps
+        (BROKEN, (), ("--config", "other.yaml"), ("", ""), "QUEUED"),  # the same steps, in another file
+    ],
+)
+async def test_what_failed_in_one_task_holds_up_only_tasks_that_need_it(
+    repo: Path,
+    fails: str,
+    first: tuple[str, ...],
+    second: tuple[str, ...],
+    then: tuple[str, str],
+    end: str,
+) -> None:
     make(repo)
-    await call(repo, "submit", "--no-start", "task 1")
-    (repo / "up.yaml").write_text(UP)
-    config = (repo / "agent.yaml").read_text()
-    (repo / "agent.yaml").write_text(config.replace("script:script.yaml", "script:up.yaml"))
-    assert (await call(repo, "submit", "task 2"))[:2] == (0, "t2\n")
-    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
-    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "SUCCESS"}
-
-
-async def test_the_same_model_named_in_another_place_pauses_the_queue(repo: Path) -> None:
-    make(repo)
-    config = (repo / "agent.yaml").read_text() + "models: {mine: {model: script:script.yaml}}\n"
-    (repo / "agent.yaml").write_text(config)
-    await call(repo, "submit", "--no-start", "--model", "mine", "task 1")
-    assert (await call(repo, "submit", "task 2"))[:2] == (0, "t2\n")
-    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
-    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "QUEUED"}
-
-
-async def test_a_task_that_was_submitted_with_other_steps_runs(repo: Path) -> None:
-    make(repo)
-    (repo / "script.yaml").write_text(UP)
-    config = (repo / "agent.yaml").read_text()
-    steps = "verification: {steps: [{name: check, command: COMMAND}]}\n"
-    (repo / "agent.yaml").write_text(config + steps.replace("COMMAND", "no-such-program"))
-    await call(repo, "submit", "--no-start", "task 1")
-    (repo / "agent.yaml").write_text(config + steps.replace("COMMAND", "test 1"))
-    assert (await call(repo, "submit", "task 2"))[:2] == (0, "t2\n")
-    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
-    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "SUCCESS"}
-
-
-async def test_the_same_steps_in_another_file_pause_the_queue(repo: Path) -> None:
-    make(repo)
-    (repo / "script.yaml").write_text(UP)
-    steps = "verification: {steps: [{name: check, command: no-such-program}]}\n"
-    config = (repo / "agent.yaml").read_text() + steps
+    (repo / ("script.yaml" if fails == BROKEN else "up.yaml")).write_text(UP)
+    config = (repo / "agent.yaml").read_text() + fails
     (repo / "agent.yaml").write_text(config)
     (repo / "other.yaml").write_text(config)
-    await call(repo, "submit", "--no-start", "task 1")
-    assert (await call(repo, "submit", "--config", "other.yaml", "task 2"))[:2] == (0, "t2\n")
+    await call(repo, "submit", "--no-start", *first, "task 1")
+    (repo / "agent.yaml").write_text(config.replace(*then))
+    assert (await call(repo, "submit", *second, "task 2"))[:2] == (0, "t2\n")
     await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
-    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "QUEUED"}
+    assert states(repo) == {"t1": "INFRA_ERROR", "t2": end}
 
 
 async def test_a_run_whose_own_task_fails_leaves_the_queue_alone(repo: Path) -> None:

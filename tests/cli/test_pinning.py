@@ -98,14 +98,6 @@ async def test_a_task_cannot_rewrite_the_rules_of_the_tasks_behind_it(
     assert (await report(queue_repo, "t3"))["flow"] == ("flat" if allowed else "own")
 
 
-async def test_files_that_broke_or_went_away_meanwhile_do_not_matter(queue_repo: Path) -> None:
-    await submit(queue_repo, "one", "--model", "script:victim.yaml")
-    (queue_repo / "agent.yaml").write_text("modle: x\n")
-    (queue_repo / "flows" / "own.yaml").unlink()
-    assert await drain(queue_repo) == {"t1": "SUCCESS"}
-    assert (await report(queue_repo, "t1"))["verify_loops"] == 1
-
-
 async def test_a_retry_takes_the_configuration_as_it_is_now(queue_repo: Path) -> None:
     (queue_repo / "script.yaml").write_text("- error: {kind: refused}\n")
     await submit(queue_repo, "one")

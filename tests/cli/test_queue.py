@@ -31,7 +31,6 @@ from processes import (
     until,
 )
 
-from headgate.cli.stored_tasks import NO_TASK_YET
 from headgate.cli.worker import start_worker
 from headgate.core import Constraints, Options
 from headgate.engine import Engine
@@ -239,11 +238,3 @@ async def test_no_task_is_stranded_by_quick_submits(
         engine.store.close()
     assert order(queue_repo) == ["a"] * count
     assert [report["task_id"] for report in reports(queue_repo)] == [f"t{n + 1}" for n in range(count)]
-
-
-async def test_a_repository_without_tasks(repo: Path) -> None:
-    assert await call(repo, "tasks", "--json") == (0, "[]\n", "")
-    assert await call(repo, "tasks") == (0, f"{NO_TASK_YET}\n", "")
-    assert not (repo / ".headgate").exists()
-    code, out, err = await call(repo, "cancel", "t1")
-    assert (code, out, "has no tasks yet" in err) == (2, "", True)

@@ -6,16 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command import environment, headgate
-from loopback import serving
 from processes import start
-
-from headgate.engine import Engine
-from headgate.process import FileLock
 
 QUICK = """
 flow:
@@ -136,7 +131,7 @@ def test_text_from_standard_input_and_from_a_file(repo: Path) -> None:
     [
         (("run",), 'Give the text in one way: headgate run "..."'),
         (("submit",), 'Give the text in one way: headgate submit "..."'),
-        (("run", "Fix", "it"), "Put the task's text in quotes"),
+        (("run", "Fix", "it"), "Put the text in quotes"),
         (("run", "x", "--file", "task.md"), "Give the text in one way"),
         (("run", "  "), "The task is empty"),
         (("run", "--file", "missing.md"), "Cannot read missing.md: No such file or directory."),
@@ -155,27 +150,6 @@ def test_bad_input_is_one_sentence_and_exit_2(repo: Path, args: tuple[str, ...],
     assert sentence in run.stderr
     assert "Traceback" not in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
-
-
-@pytest.fixture
-def refusing_server() -> Iterator[str]:
-    """A server that knows no key."""
-    message = "Incorrect API key provided: sk-topsecret"
-    with serving(
-        lambda request: (401, {"error": {"message": message, "code": "invalid_api_key"}})
-    ) as address:
-        yield address
-
-
-def test_a_wrong_key_is_said_once_and_never_shown(repo: Path, refusing_server: str) -> None:
-    args = ("run", "x", "--model", "openai/m", "--base-url", refusing_server)
-    run = headgate(repo, *args, HEADGATE_API_KEY="sk-topsecret")
-    assert run.returncode == 3
-    assert "HEADGATE_API_KEY" in run.stdout
-    assert "sk-topsecret" not in run.stdout + run.stderr
-    assert "Traceback" not in run.stderr
-    database = b"".join(path.read_bytes() for path in (repo / ".headgate").rglob("*") if path.is_file())
-    assert b"sk-topsecret" not in database
 
 
 def test_a_server_that_is_down(repo: Path) -> None:
@@ -205,39 +179,6 @@ async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: sign
     assert (repo / "new.txt").read_text() == "x"
     assert json.loads(headgate(repo, "show", "t1", "--json").stdout)["state"] == "CANCELLED"
     assert not (repo / ".headgate" / "task_reports.jsonl").exists()
-
-
-@pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> None:
-    Engine.open(repo).store.close()
-    lock = FileLock(repo / ".git" / "headgate" / "lock")
-    assert lock.try_acquire()
-    process = await start(repo, "run", "two")
-    assert (
-        f"process {os.getpid()} is working in this repository" in (await process.stderr.readline()).decode()
-    )
-    assert not (repo / "new.txt").exists()
-    if cancelled:
-        process.send_signal(signal.SIGINT)
-        await process.communicate()
-        lock.release()
-        assert process.returncode == 130
-        assert "has no tasks yet" in headgate(repo, "show", "t1").stderr
-    else:
-        lock.release()
-        await process.communicate()
-        assert process.returncode == 0
-        assert (repo / "new.txt").exists()
-
-
-async def test_a_signal_ends_the_running_command_too(repo: Path) -> None:
-    (repo / "script.yaml").write_text("- calls: [{shell: {command: 'echo $$ > pid; exec sleep 300'}}]\n")
-    process = await start(repo, "run", "Sleep")
-    while not (repo / "pid").exists() or not (repo / "pid").read_text().strip():
-        await asyncio.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert await process.wait() == 130
-    assert not Path(f"/proc/{int((repo / 'pid').read_text())}").exists()
 
 
 def test_a_reader_that_goes_away_changes_nothing(repo: Path) -> None:
@@ -272,11 +213,6 @@ def test_text_that_is_not_utf_8(repo: Path) -> None:
     for args in (("run", bad), ("run", "x", "--keep", bad)):
         run = headgate(repo, *args)
         assert (run.returncode, run.stderr) == (2, "headgate: The task is not UTF-8 text.\n")
-
-
-def test_the_latest_task_needs_no_id(repo: Path) -> None:
-    headgate(repo, "run", "first")
-    assert json.loads(headgate(repo, "report", "--json").stdout)["description"] == "first"
 
 
 async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None:
@@ -327,7 +263,9 @@ def test_boundaries_that_hold_nothing_are_named_at_once(repo: Path, command: tup
         'Boundary "the payment provider" is not enforced: it names no path here.',
         'Boundary "srv/**" matches nothing now. It holds once such a file exists; check the spelling.',
     ]
-    assert "Boundary" not in done.stdout or command[0] == "run"
+    counts = [text.count("matches nothing") for text in (done.stderr, done.stdout)]
+    assert command == ("run", "--json") or counts == [1, int(command == ("run",))]
+    assert '"the auth module": auth.py' not in done.stdout or command == ("run", "--json")
 
 
 def test_the_check_before_the_work_is_not_held_against_itself(repo: Path) -> None:
@@ -336,15 +274,6 @@ def test_the_check_before_the_work_is_not_held_against_itself(repo: Path) -> Non
     run = headgate(repo, "run", "--flow", "repair", "Make the check pass")
     lines = [line.partition("] ")[2] for line in run.stderr.splitlines()]
     assert 'It fails: step "check" (test -s new.txt) failed with exit code 1' in lines
-
-
-def test_a_boundary_that_matches_nothing_is_told_at_the_start_and_in_the_report(repo: Path) -> None:
-    run = headgate(repo, "run", "--boundary", "srv/**", "Write new.txt")
-    assert (run.returncode, run.stderr.count("matches nothing"), run.stdout.count("matches nothing")) == (
-        0,
-        1,
-        1,
-    )
 
 
 def test_a_log_of_the_run_in_the_repository_is_no_change_of_the_task(repo: Path) -> None:

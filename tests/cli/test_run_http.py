@@ -103,11 +103,11 @@ def test_a_task_over_http(repo: Path, server: tuple[str, type[Streaming]]) -> No
     assert (report["requests"], report["prompt_tokens"], report["completion_tokens"]) == (4, 400, 36)
 
 
-def test_a_refused_key_is_said_once(repo: Path) -> None:
-    complaint = {"error": {"message": "Incorrect API key provided.", "code": "invalid_api_key"}}
+def test_a_refused_key_is_said_once_and_never_shown(repo: Path) -> None:
+    complaint = {"error": {"message": "Incorrect API key: sk-topsecret", "code": "invalid_api_key"}}
     with serving(lambda body: (401, complaint)) as address:
         (repo / "agent.yaml").write_text(f"model: openai/small\nbase_url: {address}\ntask_flow_mode: flat\n")
-        done = headgate(repo, "run", "Do it", HEADGATE_API_KEY="wrong")
+        done = headgate(repo, "run", "Do it", HEADGATE_API_KEY="sk-topsecret")
     shown = done.stdout + done.stderr
     assert (done.returncode, shown.count("refused the API key"), shown.count("Set HEADGATE_API_KEY")) == (
         3,
@@ -115,3 +115,5 @@ def test_a_refused_key_is_said_once(repo: Path) -> None:
         1,
     )
     assert headgate(repo, "report", "t1").stdout.count("refused the API key") == 1
+    kept = b"".join(path.read_bytes() for path in (repo / ".headgate").rglob("*") if path.is_file())
+    assert ("sk-topsecret" in shown, b"sk-topsecret" in kept) == (False, False)
