@@ -30,6 +30,7 @@ from headgate.tree import (
     ConfinedTree,
     DiskWorkspace,
     FileChange,
+    Misfit,
     ProposedChange,
     Workspace,
     decode_changes,
@@ -92,6 +93,26 @@ async def working_alone(folder: Folder, store: Store, task_id: str, now: Clock) 
         yield row
     finally:
         lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be written to the user's own tree, and what the log is told of it."""
+
+    changes: tuple[ProposedChange, ...]
+    started: RewriteStarted
+
+
+async def write_plan(
+    folder: Folder, store: Store, row: TaskRow, now: Clock, plan: Plan | Misfit
+) -> Overlap | None:
+    """Writes what is to be written for an ended task; returns why not, if not. Only while working alone."""
+    name = row.task.id
+    if isinstance(plan, Misfit):
+        return Overlap(name, plan.problems, _later_tasks(store, row, plan.problems))
+    record = store_record(store, name, now)
+    reason = await bring_in(own_workspace(folder), plan.started, plan.changes, record)
+    return Overlap(name, (reason,)) if reason else None
 
 
 def own_workspace(folder: Folder) -> DiskWorkspace:
@@ -189,7 +210,7 @@ def taken_back(change: FileChange) -> FileChange:
     return FileChange(change.path, change.after, change.before, mode)
 
 
-def later_tasks(store: Store, row: TaskRow, problems: Iterable[str]) -> tuple[str, ...]:
+def _later_tasks(store: Store, row: TaskRow, problems: Iterable[str]) -> tuple[str, ...]:
     """The later tasks that changed a file of which a problem tells, the latest first."""
     lines, found = list(problems), []
     for other in store.latest_tasks(FINAL_STATES):

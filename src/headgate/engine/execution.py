@@ -1,20 +1,17 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
-import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from headgate.config import Config, is_on_this_machine
+from headgate.config import is_on_this_machine
 from headgate.core import (
-    BUBBLEWRAP,
     Decision,
     Event,
-    Flow,
     Mishaps,
     OthersEdits,
     PersonSpoke,
@@ -30,53 +27,36 @@ from headgate.core import (
     TaskStarted,
     TaskState,
     VerifyRuns,
-    Workplace,
     clean_text,
     fold,
 )
 from headgate.engine.assembly import (
-    build_context,
-    build_verifier,
-    find_sandbox,
-    known_secrets,
     secret_patterns,
-    task_boundaries,
     with_spared_tests,
     without_secrets,
 )
-from headgate.engine.feature_list import FEATURES
-from headgate.engine.flow_models import open_models
-from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.outcome import OutcomeRecorder
+from headgate.engine.preparation import Preparation, Prepared
 from headgate.engine.proposals import apply_proposal, restore_overlay
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
-from headgate.engine.tool_list import ToolMeans, tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
-from headgate.features.memory import Memories, TaskMemory
 from headgate.features.phases import PhaseChanged
-from headgate.features.research import Research
-from headgate.guard import AskPerson, ResolvedBoundaries, Restored, redactor
+from headgate.guard import AskPerson, Restored, SecretNames
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.models import ScriptedModel
-from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
+from headgate.process import FileLock, uninterrupted
 from headgate.run import (
     Clock,
     Job,
-    Models,
-    Parts,
-    People,
-    Pinned,
-    Place,
     cannot_verify,
     context_document,
     restore,
     run_flow,
 )
-from headgate.tools import Tool
-from headgate.tree import OverlayWorkspace, Snapshots
+from headgate.tree import Snapshots
 
 ENDINGS: dict[str, TaskState] = {
     "advance": "SUCCESS",
@@ -138,7 +118,7 @@ class Execution:
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state[VerifyRuns].left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
-        self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
+        self._hides = hides_secrets(self.log.state)
         self._proposing = self.task.dry_run and self.log.state[Proposed].trees is None
         self._interrupted = bool(self._past) and self.log.state[Proposed].step != "proposed"
         self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
@@ -259,119 +239,58 @@ class Execution:
             return Decision("infra", "worktree_gone", str(gone))
         if ended := await self._clean_up(earlier_trace):
             return ended
-        task, log, repo = self.task, self.log, self.folder.tree
-        resolved = self.resolve(task, log.state)
+        task = self.task
+        resolved = self.resolve(task, self.log.state)
         if task.worktree and not self._past:
             try:
                 self._worktree = await asyncio.to_thread(make_worktree, self.folder, task, resolved.config)
             except (HeadgateError, OSError) as error:
                 return Decision("infra", "worktree_failed", str(error))
         # Tasks that came before this one may have moved or removed the package since it was submitted.
-        config = with_spared_tests(resolve_package(repo, resolved.config), task)
+        config = with_spared_tests(resolve_package(self.folder.tree, resolved.config), task)
         self._keep_conversation = config.keep_conversations
-        self._hides = hides_secrets(config.secret_files)
-        parts = resolved.parts
-        tools = {tool.name: tool for tool in self._tools(config, resolved.flow)} | dict(parts.tools)
-        specs = [tool.spec for tool in tools.values()]
-        flow = parts.expand(resolved.flow, specs)
+        self._hides = SecretNames(secret_patterns(config)).covers
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
-            models, settings = await open_models(stack, resolved.models, flow, self.folder.repo, self._past)
-            # A resumed task keeps what was resolved when the tree was unchanged.
-            bounds = ResolvedBoundaries(log.state[Workplace].boundaries)
-            if not self._past:
-                self.folder.forget_protected(task.id)
-                bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
-            patterns = secret_patterns(config)
-            known = known_secrets(config, os.environ)
-            redact = redactor(repo, patterns, known=known)
-            self._outcome.redact = redact
-            await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
-            sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
-            bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
-            context = build_context(
-                self.folder,
-                config,
-                task,
-                self.bus,
-                redact,
-                bounds,
-                snapshots=self._snapshots,
-                baseline=lambda: log.state.baseline,
-                proposing=self._proposing,
-                bubblewrap=bubblewrap,
-                person=self.person,
-            )
-            if isinstance(context.workspace, OverlayWorkspace):
-                self.tree.overlay = context.workspace
-            if context.protected:
-                if not self._past:  # what another task of this name has left, whose store is gone
-                    context.protected.forget()
-                protected = TaskProtection(context.protected, self._own_files, self._restored)
-                context = replace(context, protected=protected)
-                self._outcome.protected = protected
-            job = Job(
-                task=task,
-                flow=flow,
-                parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, parts.features),
-                log=log,
-                models=Models(models, settings),
-                place=Place(
-                    context,
-                    build_verifier(self.folder, config, self.bus, bubblewrap),
-                    self.tree,
-                    redact,
-                    self._proposing,
-                ),
-                people=People(
-                    self.bus.pulse,
-                    lines=lambda: self.store.lines(task.id),
-                    stopping=lambda: self._stopping,
-                ),
-                clock=Clock(self.now, self.sleep),
-                pinned=await self._pin(config),
-            )
-            if flow.recipes:
+            prepared = await self._preparation().prepare(stack, resolved, config)
+            job = prepared.job
+            self._outcome.redact, self._outcome.protected = job.place.redact, job.place.context.protected
+            if job.flow.recipes:
                 stack.enter_context(self.bus.listening(lambda event: self._write_context(job, event)))
                 stack.callback(self.folder.forget_context)
-            refused = await self._resume(job) if self._past else None
-            if not self._past:
+            if self._past:
+                refused = await self._resume(job)
+            else:
                 refused = await cannot_verify(job)  # before the task's time begins
-                await self._record_start(job, config, bounds, sandbox)
+                await self._record_start(prepared)
             decision = refused or await run_flow(job)
-            for model in models.values():
+            for model in job.models.clients.values():
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
 
-    async def _pin(self, config: Config) -> Pinned:
-        """What the configuration says about the loop."""
-        settings = [feature.settings(config) for feature in FEATURES if feature.settings]
-        return Pinned(
-            limits=config.limits,
-            agents_md=config.agents_md,
-            of_features={type(each): each for each in settings},
-            status_always=config.task_status == "always",
-            stable_tools=config.tools_visibility == "stable",
-            tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
-            earlier_report=earlier_report(self.store, self.task),
-            followed=await find_followed(self.store, self.folder.repo, self.task),
+    def _preparation(self) -> Preparation:
+        return Preparation(
+            task=self.task,
+            folder=self.folder,
+            store=self.store,
+            bus=self.bus,
+            log=self.log,
+            tree=self.tree,
+            snapshots=self._snapshots,
+            past=self._past,
+            clock=Clock(self.now, self.sleep),
+            person=self.person,
+            stopping=lambda: self._stopping,
+            proposing=self._proposing,
+            protect=lambda inner: TaskProtection(inner, self._own_files, self._restored),
         )
 
     def _write_context(self, job: Job, event: Event) -> None:
         """Keeps the document about the task up to date, for people and for the steps of recipes."""
         if isinstance(event.body, TaskStarted | RecipeStarted | RecipeEnded | StageStarted | StageEnded):
             self.folder.write_context(context_document(job))
-
-    def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
-        means = ToolMeans(
-            TaskMemory(Memories(self.store.tables), self.task.id, self.now),
-            Research(config.research),
-            config.skills.places(config.package),
-            flow.recipes,
-        )
-        return tools_for(config, means, proposing=self._proposing)
 
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""
@@ -389,9 +308,8 @@ class Execution:
             return await apply_proposal(job, self.tree)
         return None
 
-    async def _record_start(
-        self, job: Job, config: Config, bounds: ResolvedBoundaries, sandbox: Bubblewrap | NoSandbox
-    ) -> None:
+    async def _record_start(self, prepared: Prepared) -> None:
+        job, bounds = prepared.job, prepared.bounds
         started = TaskStarted(
             began=self._began,
             text=self.task.text,
@@ -409,15 +327,11 @@ class Execution:
             unenforced=bounds.unenforced,
             unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
-            config=without_secrets(config),
+            config=without_secrets(prepared.config),
             tells_edits=True,
             worktree=self._worktree.base if self._worktree else "",
             remarks=self._worktree.notes if self._worktree else (),
-            sandbox=""
-            if job.place.proposing
-            else sandbox.reason
-            if isinstance(sandbox, NoSandbox)
-            else BUBBLEWRAP,
+            sandbox="" if self._proposing else prepared.sandbox,
             follows=self.task.follows,
         )
         self.log.record("", 0, started)

@@ -23,15 +23,7 @@ from headgate.core import (
     say_discarded,
     show_path,
 )
-from headgate.engine.bring_in import (
-    Clock,
-    Overlap,
-    bring_in,
-    later_tasks,
-    own_workspace,
-    store_record,
-    working_alone,
-)
+from headgate.engine.bring_in import Clock, Overlap, Plan, own_workspace, working_alone, write_plan
 from headgate.engine.proposals import redact_unread
 from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
@@ -39,7 +31,7 @@ from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
 from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.tree import Misfit, ProposedChange, Snapshots, fit, record_proposal
+from headgate.tree import Misfit, Snapshots, fit, record_proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +76,10 @@ async def merge_task(
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
         _check(row, state)
-        fitted = await asyncio.to_thread(_fit, folder, state)
-        if isinstance(fitted, Misfit):
-            return Overlap(row.task.id, fitted.problems, later_tasks(store, row, fitted.problems))
-        changes, started = fitted
-        record = store_record(store, row.task.id, now)
-        if reason := await bring_in(own_workspace(folder), started, changes, record):
-            return Overlap(row.task.id, (reason,))
+        plan = await asyncio.to_thread(_plan, folder, state)
+        if overlap := await write_plan(folder, store, row, now, plan):
+            return overlap
+        assert isinstance(plan, Plan)
         links = await asyncio.to_thread(_links, folder, state)
         kept = await asyncio.to_thread(_reason_to_keep, folder, row, state)
         if links and not kept:
@@ -98,7 +87,7 @@ async def merge_task(
         if not kept:
             await _remove(folder, store, row.task.id, now)
         left = dict.fromkeys((*(state.ended.not_in_diff if state.ended else ()), *links))
-        merged = Merged(row.task.id, tuple(change.path for change in started.changes), tuple(left), kept)
+        merged = Merged(row.task.id, tuple(change.path for change in plan.started.changes), tuple(left), kept)
         progress.merged(merged)
         found = await _verify(folder, state, progress)
         redact = redact_unread(folder.repo, state)
@@ -156,9 +145,9 @@ def _check(row: TaskRow, state: State) -> None:
         raise ConfigError(f"Task {name} left no diff: copy what you need from its worktree.")
 
 
-def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], RewriteStarted] | Misfit:
+def _plan(folder: Folder, state: State) -> Plan | Misfit:
     """The task's diff, fitted to the user's tree as it is now. What is no file is not in it: see `_links`."""
-    snapshots = Snapshots(folder.repo, hides_secrets(state.config.get("secret_files", ())))
+    snapshots = Snapshots(folder.repo, hides_secrets(state))
     snapshots.go_on_from(state.baseline)
     plain = [one for one in snapshots.differences(state.baseline, state.end_tree) if one.is_plain]
     changes = fit(own_workspace(folder), snapshots, plain)
@@ -166,7 +155,7 @@ def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], Rewr
         return changes
     before, after = record_proposal(snapshots, state.baseline, changes)
     hashes = tuple(map(hashes_of, changes))
-    return changes, RewriteStarted(purpose="merge", before=before, after=after, changes=hashes)
+    return Plan(changes, RewriteStarted(purpose="merge", before=before, after=after, changes=hashes))
 
 
 def _links(folder: Folder, state: State) -> tuple[str, ...]:
@@ -185,8 +174,7 @@ def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:
     if has_commits(folder, name, state[Workplace].base):
         return f"branch {BRANCHES}{name} has commits"
     try:
-        hidden = hides_secrets(state.config.get("secret_files", ()))
-        with Snapshots.apart(own.tree, hidden, kept=folder.objects) as snapshots:
+        with Snapshots.apart(own.tree, hides_secrets(state), kept=folder.objects) as snapshots:
             snapshots.go_on_from(state.baseline)
             found = set(map(show_path, snapshots.changed_files(state.end_tree, snapshots.take())))
     except (HeadgateError, OSError) as error:

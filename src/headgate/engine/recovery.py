@@ -27,15 +27,14 @@ from headgate.core import (
     build_report,
 )
 from headgate.engine.assembly import protected_tests, protection_for
+from headgate.engine.tree import hides_secrets
 from headgate.errors import StoreError
 from headgate.guard import (
-    DEFAULT_SECRETS,
     CommitFound,
     ConfigFiles,
     Protected,
     ResolvedBoundaries,
     Restored,
-    SecretNames,
 )
 from headgate.log import REPORTED, Folder, Store, load_state
 from headgate.process import FileLock, kill_leftovers
@@ -194,8 +193,7 @@ def release_protected(protection: Protected) -> tuple[Restored, ...]:
 
 def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
     """The protection that the task had, from its log."""
-    hides = SecretNames((*DEFAULT_SECRETS, *state.config.get("secret_files", ()))).covers
-    snapshots = Snapshots(folder.tree, hides, folder.objects)
+    snapshots = Snapshots(folder.tree, hides_secrets(state), folder.objects)
     snapshots.go_on_from(state.baseline)
     try:
         config = Config.model_validate(state.config)

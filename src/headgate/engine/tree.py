@@ -345,9 +345,9 @@ def _text(data: bytes) -> str | None:
     return data.decode("utf-8", "surrogateescape")
 
 
-def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a file may hold secrets, of which no copy is made: by the usual names, and by patterns."""
-    return SecretNames((*DEFAULT_SECRETS, *patterns)).covers
+def hides_secrets(state: State) -> Callable[[str], bool]:
+    """Whether a file may hold secrets, of which no copy is made: by usual names, and by the task's own."""
+    return SecretNames((*DEFAULT_SECRETS, *state.config.get("secret_files", ()))).covers
 
 
 # What a task proposes, or has changed, for who wants to see it while others work.
@@ -363,7 +363,7 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     own = Folder(repo)
     tree = own.at(task_id).tree if state[Workplace].has_worktree and row.state == "RUNNING" else repo
-    with Snapshots.apart(tree, hides_secrets(state.config.get("secret_files", ())), own.objects) as snapshots:
+    with Snapshots.apart(tree, hides_secrets(state), own.objects) as snapshots:
         proposed = state[Proposed]
         if row.state in ("PROPOSED", "QUEUED", "RUNNING") and proposed.step == "proposed":
             assert proposed.trees is not None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headgate.core import (
     FINAL_STATES,
@@ -17,20 +17,12 @@ from headgate.core import (
     show_path,
 )
 from headgate.engine.authors import own_spans
-from headgate.engine.bring_in import (
-    Clock,
-    Overlap,
-    bring_in,
-    later_tasks,
-    own_workspace,
-    store_record,
-    working_alone,
-)
+from headgate.engine.bring_in import Clock, Overlap, Plan, own_workspace, working_alone, write_plan
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
 from headgate.log import Folder, Store, TaskRow, load_state
 from headgate.run import hashes_of
-from headgate.tree import Difference, FileChange, Misfit, ProposedChange, Snapshots, ancestors, fit
+from headgate.tree import Difference, Misfit, ProposedChange, Snapshots, ancestors, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +37,6 @@ class Undone:
     """What the task changed and a patch cannot take back."""
     shared: tuple[str, ...] = ()
     """Those of `files` that somebody else changed as well while the task ran: those changes stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    changes: tuple[FileChange, ...]
-    started: RewriteStarted
 
 
 def find_undoable(store: Store) -> TaskRow | None:
@@ -96,23 +82,20 @@ async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> U
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
         check_undoable(row, state)
-        plan = await asyncio.to_thread(_plan, folder, row.task.id, state)
-        if isinstance(plan, Overlap):
-            return replace(plan, later=later_tasks(store, row, plan.problems))
-        record = store_record(store, row.task.id, now)
-        if reason := await bring_in(own_workspace(folder), plan.started, plan.changes, record):
-            return Overlap(row.task.id, (reason,))
+        plan = await asyncio.to_thread(_plan, folder, state)
+        if overlap := await write_plan(folder, store, row, now, plan):
+            return overlap
+        assert isinstance(plan, Plan)
         files = tuple(change.path for change in plan.started.changes)
         both = state.ended.shared if state.ended else ()
         shared = tuple(path for path in files if path in both)
         return Undone(row.task.id, files, plan.started.kept, plan.started.left, shared)
 
 
-def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
+def _plan(folder: Folder, state: State) -> Plan | Misfit:
     """What to write so that the task's changes are gone: the way back, from its last change to its first."""
-    hidden = hides_secrets(state.config.get("secret_files", ()))
     uncertain = {path for one in state[OthersEdits].noticed for path in one.uncertain}
-    with Snapshots.apart(folder.repo, hidden) as snapshots:
+    with Snapshots.apart(folder.repo, hides_secrets(state)) as snapshots:
         found = [
             one
             for before, after in reversed(spans_of(state))
@@ -123,15 +106,15 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
         left = dict.fromkeys((*not_in_diff, *(show_path(one.path) for one in found if not one.is_plain)))
         if lost := sorted(uncertain & own.keys()):
             told = "was changed by somebody else while the task was interrupted"
-            return Overlap(task, tuple(f"{path}: {told}" for path in lost))
+            return Misfit(tuple(f"{path}: {told}" for path in lost))
         changes = fit(own_workspace(folder), snapshots, [one for one in found if one.is_plain])
         if isinstance(changes, Misfit):
-            return Overlap(task, changes.problems)
+            return changes
         folders = tuple(map(show_path, _new_folders(snapshots, state, changes)))
         kept = tuple(path for path in _changed_meanwhile(snapshots, state) if path not in {*own, *left})
     hashes = tuple(map(hashes_of, changes))
     started = RewriteStarted(purpose="undo", changes=hashes, folders=folders, kept=kept, left=tuple(left))
-    return _Plan(changes, started)
+    return Plan(changes, started)
 
 
 def whole_tree(state: State) -> str:

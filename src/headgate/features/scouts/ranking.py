@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.features.scouts.clues import Clues
-from headgate.features.scouts.imported_files import ImportedFiles
+from headgate.features.scouts.connections import DIGITS, find_uses, page_rank, surroundings
 from headgate.features.scouts.index import (
     DEFINITION,
     NAME_WORD,
@@ -13,15 +13,11 @@ from headgate.features.scouts.index import (
     REFERENCE,
     WORD,
     OutlineIndex,
-    short_name,
 )
-from headgate.features.scouts.reference_graph import page_rank
 from headgate.features.scouts.refresh import Tree
 from headgate.outlines import Outline, stem, words_of_text
 from headgate.reading import is_code, is_installed_or_built, is_test
 
-_DIGITS = 9
-"""Scores are compared to so many decimals: the last bits of a logarithm differ between machines."""
 _MOST_COMMON = 0.4
 """A word that more files have than this share says nothing, in a large tree."""
 _LARGE_TREE = 2_000
@@ -102,10 +98,10 @@ def rank_files(index: OutlineIndex, tree: Tree, clues: Clues, weights: Weights) 
     scores = _Scores(index, tree, clues, weights)
     ranked = scores.ranked()
     seeds = ranked[: weights.seeds]
-    outlines = _surroundings(index, tree, seeds, weights)
-    uses = _uses(outlines, ImportedFiles(file.path for file in tree.files.values()), weights.imported)
+    outlines = surroundings(index, tree, [file.id for file in seeds], weights.nodes)
+    connections = find_uses(outlines, (file.path for file in tree.files.values()), weights.imported)
     graph: dict[str, dict[str, float]] = {}
-    for source, targets in uses.items():
+    for source, targets in connections.items():
         for target, (names, strength) in targets.items():
             if names or strength:
                 graph.setdefault(source, {})[target] = strength
@@ -121,12 +117,13 @@ def rank_files(index: OutlineIndex, tree: Tree, clues: Clues, weights: Weights) 
         file.in_graph = found[path] / most * _role(path, weights, file)
     for file in by_path.values():
         own = file.own / best if best else 0.0
-        file.score = round((1 - weights.graph) * own + weights.graph * file.in_graph, _DIGITS)
+        file.score = round((1 - weights.graph) * own + weights.graph * file.in_graph, DIGITS)
     files = sorted(
         (file for file in by_path.values() if file.score > 0), key=lambda file: (-file.score, file.path)
     )
     used = {
-        source: {target: names for target, (names, _) in targets.items()} for source, targets in uses.items()
+        source: {target: names for target, (names, _) in targets.items()}
+        for source, targets in connections.items()
     }
     return Ranking(files, outlines, used, scores.rarity)
 
@@ -154,7 +151,7 @@ class _Scores:
         self._add_names()
         self._add_paths()
         for file in self._files.values():
-            file.own = round(file.own * _role(file.path, self._weights, file), _DIGITS)
+            file.own = round(file.own * _role(file.path, self._weights, file), DIGITS)
         return sorted(self._files.values(), key=lambda file: (-file.own, file.path))
 
     def _file(self, id: int) -> RankedFile:
@@ -264,77 +261,10 @@ def _role(path: str, weights: Weights, file: RankedFile) -> float:
     return 1.0 if is_code(path) else weights.other
 
 
-def _surroundings(
-    index: OutlineIndex, tree: Tree, seeds: list[RankedFile], weights: Weights
-) -> dict[str, Outline]:
-    """The outlines of the best files, and of files that define what these use or use what these define."""
-    own = index.outlines(file.id for file in seeds)
-    terms: dict[str, None] = {}
-    for file in seeds:
-        outline = own.get(file.id, Outline())
-        terms |= dict.fromkeys(REFERENCE + short_name(one.name) for one in outline.definitions[:200])
-        terms |= dict.fromkeys(DEFINITION + name for name in outline.references)
-    near: dict[int, float] = {}
-    for term, found in sorted(index.places(terms).items()):
-        ids = [id for id in found if id in tree.files and id not in own]
-        if len(ids) <= (8 if term[0] == DEFINITION else 20):
-            for id in ids:
-                near[id] = near.get(id, 0.0) + 1 / len(ids)
-    order = sorted(near, key=lambda id: (-round(near[id], _DIGITS), tree.files[id].path))
-    own |= index.outlines(order[: max(0, weights.nodes - len(own))])
-    return {tree.files[id].path: own[id] for id in sorted(own, key=lambda id: tree.files[id].path)}
-
-
-def _uses(
-    outlines: Mapping[str, Outline], imported: ImportedFiles, import_strength: float
-) -> dict[str, dict[str, tuple[tuple[str, ...], float]]]:
-    """For each file those that define what it uses: the names, the rarest first, and how strong that is."""
-    defined: dict[str, list[str]] = {}
-    for path, outline in outlines.items():
-        for name in sorted({short_name(one.name) for one in outline.definitions}):
-            defined.setdefault(name, []).append(path)
-    uses: dict[str, dict[str, tuple[tuple[str, ...], float]]] = {}
-    for path, outline in outlines.items():
-        direct = {target for module in outline.imports for target in imported.find(path, module)}
-        strength: dict[str, float] = {}
-        names: dict[str, list[tuple[float, str]]] = {}
-        for name in sorted(outline.references):
-            targets = defined.get(name, ())
-            if not targets or path in targets or len(targets) > 8:
-                continue
-            meant = [target for target in targets if target in direct] or targets
-            for target in meant:
-                if outline.imports and target not in direct and _telling(name) < 1:
-                    continue  # a common word, most likely a method of something else
-                gain = math.sqrt(outline.references[name]) / len(meant) * _telling(name)
-                strength[target] = strength.get(target, 0.0) + gain * (
-                    import_strength if target in direct else 1.0
-                )
-                names.setdefault(target, []).append((-gain, name))
-        for target in sorted(direct - {path}):
-            if target in outlines:
-                strength[target] = strength.get(target, 0.0) + 1.0
-        uses[path] = {
-            target: (
-                tuple(name for _, name in sorted(names.get(target, ()))),
-                round(strength[target], _DIGITS),
-            )
-            for target in sorted(strength)
-        }
-    return uses
-
-
-def _telling(name: str) -> float:
-    """A long name, or one of several words, is hardly used by accident."""
-    if name.startswith("__") or len(name) < 4:
-        return 0.1
-    return 1.0 if len(name) >= 8 or not name.islower() else 0.4
-
-
 def matched_words(file: RankedFile, text_words: Iterable[str]) -> list[str]:
     """The words of the task that made the file's score, the best first, as the task has them."""
     written: dict[str, str] = {}
     for word in text_words:
         written.setdefault(stem(word), word.lower())
-    best = sorted(file.words.items(), key=lambda item: (-round(item[1], _DIGITS), item[0]))
+    best = sorted(file.words.items(), key=lambda item: (-round(item[1], DIGITS), item[0]))
     return [written.get(word, word) for word, _ in best]
