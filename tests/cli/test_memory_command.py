@@ -84,7 +84,7 @@ def test_another_process_may_have_the_store_open(saved: Path) -> None:
     folder = Folder(saved)
     with closing(Store(folder.database)) as store:
         assert headgate(saved, "memory", "forget", "m2").returncode == 0
-        assert [memory.id for memory in Memories(store.tables).all()] == ["m1"]
+        assert [memory.id for memory in Memories(store).all()] == ["m1"]
 
 
 def test_a_command_of_a_task_cannot_delete_them(saved: Path) -> None:

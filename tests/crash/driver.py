@@ -66,37 +66,39 @@ class EventCount:
             die()
 
 
-class FileCount:
-    """Counts what each write does to the file system, and dies before one of those operations.
+class Operations:
+    """Counts what is done to the file system while it is on, and dies before one of those operations.
 
     What is done in a temporary folder counts as one: nobody looks into it again after a crash.
     """
 
-    def __init__(self, deadly: tuple[int, int] | None) -> None:
+    def __init__(self, deadly: Callable[["Operations"], bool]) -> None:
         self.deadly = deadly
-        self.writes: list[int] = []
-        self._writing = False
+        self.rounds: list[int] = [0]
+        """How many there were each time that it was on: the last is the one under way."""
+        self.is_on = False
         self._temporary = ""
 
-    def hear(self, event: Event) -> None:
-        if isinstance(event.body, ToolStarted | RewriteStarted) and event.body.changes:
-            self.writes.append(0)
-            self._writing = True
-        elif isinstance(event.body, ToolFinished | RewriteFinished):
-            self._writing = False
-
     def audit(self, name: str, args: tuple[Any, ...]) -> None:
-        if not self._writing or name not in FILE_OPERATIONS or (name == "open" and _only_reads(args[2])):
+        if not self.is_on or name not in FILE_OPERATIONS or (name == "open" and _only_reads(args[2])):
             return
         if self._temporary:
             if (name, args[0]) == ("os.rmdir", self._temporary):
                 self._temporary = ""
-        else:
-            if name == "os.mkdir" and str(args[0]).startswith(f"{tempfile.gettempdir()}/headgate-"):
-                self._temporary = args[0]
-            self.writes[-1] += 1
-            if self.deadly == (len(self.writes), self.writes[-1]):
-                die()
+            return
+        if name == "os.mkdir" and str(args[0]).startswith(f"{tempfile.gettempdir()}/headgate-"):
+            self._temporary = args[0]
+        self.rounds[-1] += 1
+        if self.deadly(self):
+            die()
+
+    def hear(self, event: Event) -> None:
+        """Is on during each write."""
+        if isinstance(event.body, ToolStarted | RewriteStarted) and event.body.changes:
+            self.rounds.append(0)
+            self.is_on = True
+        elif isinstance(event.body, ToolFinished | RewriteFinished):
+            self.is_on = False
 
 
 class ReportCount:
@@ -118,32 +120,6 @@ class ReportCount:
                 die()
 
 
-class UndoCount:
-    """Counts what an undo does to the file system, and dies before one of those operations.
-
-    What is done in a temporary folder counts as one.
-    """
-
-    def __init__(self, deadly: int | None) -> None:
-        self.deadly = deadly
-        self.done = 0
-        self.is_on = False
-        self._temporary = ""
-
-    def audit(self, name: str, args: tuple[Any, ...]) -> None:
-        if not self.is_on or name not in FILE_OPERATIONS or (name == "open" and _only_reads(args[2])):
-            return
-        if self._temporary:
-            if (name, args[0]) == ("os.rmdir", self._temporary):
-                self._temporary = ""
-            return
-        if name == "os.mkdir" and str(args[0]).startswith(f"{tempfile.gettempdir()}/headgate-"):
-            self._temporary = args[0]
-        self.done += 1
-        if self.done == self.deadly:
-            die()
-
-
 def _sort(event: Event) -> str:
     return f"{event.kind} {getattr(event.body, 'name', '')}".strip()
 
@@ -155,7 +131,7 @@ def _only_reads(flags: int) -> bool:
 async def work(job: dict[str, Any]) -> None:
     repo, scenario = Path(job["repo"]), SCENARIOS[job["scenario"]]
     events = EventCount(job.get("event"), job.get("after_reply", False))
-    files = FileCount(tuple(job["write"]) if "write" in job else None)
+    files = Operations(lambda done: job.get("write") == [len(done.rounds) - 1, done.rounds[-1]])
     reports = ReportCount(job.get("report"))
     listeners: list[Callable[[Event], None]] = [files.hear, reports.hear, events.hear]
     engine = Engine.open(repo, bus=Bus(listeners), models={None: Worker(scenario)})
@@ -176,7 +152,7 @@ async def work(job: dict[str, Any]) -> None:
     if engine.store.tasks()[0].state == "PROPOSED" and not job.get("propose"):
         await engine.apply("t1")
         await engine.drain()
-    undoing = UndoCount(job.get("undo"))
+    undoing = Operations(lambda done: job.get("undo") == done.rounds[0])
     if "undo" in job and not engine.store.tasks()[0].undone:
         sys.addaudithook(undoing.audit)
         undoing.is_on = True
@@ -187,9 +163,9 @@ async def work(job: dict[str, Any]) -> None:
     counted = {
         "events": events.heard,
         "commits": events.commits,
-        "writes": files.writes,
+        "writes": files.rounds[1:],
         "reports": reports.opened,
-        "undo": undoing.done,
+        "undo": undoing.rounds[0],
     }
     Path(job["info"]).write_text(json.dumps(counted))
 

@@ -190,19 +190,6 @@ def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
         Store(path)
 
 
-def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
-    path = tmp_path / "headgate.db"
-    db = sqlite3.connect(path, isolation_level=None)
-    MIGRATIONS[0](db)
-    db.execute("PRAGMA user_version = 1")
-    spec = Task(id="t1", text="x", goal="x").model_dump_json()
-    db.execute("INSERT INTO tasks (state, created, spec) VALUES ('QUEUED', 1, ?)", (spec,))
-    db.close()
-    store = Store(path)
-    assert [row.task.id for row in store.tasks()] == ["t1"]
-    store.close()
-
-
 def test_a_task_that_an_older_version_stored_is_read(tmp_path: Path) -> None:
     """It names neither its models nor its steps."""
     store = Store(tmp_path / "headgate.db")

@@ -49,7 +49,7 @@ class Saver:
 def make(store: Store, log: TaskLog) -> Job:
     job = make_job(store, STAGES, Counter(), log)
     job.models.clients = {None: Saver()}
-    memory = TaskMemory(Memories(store.tables), TASK.id, lambda: 7.0)
+    memory = TaskMemory(Memories(store), TASK.id, lambda: 7.0)
     job.parts.tools = {tool.name: tool for tool in memory_tools(memory)}
     return job
 
@@ -74,13 +74,13 @@ def test_a_memory_is_saved_once_wherever_the_crash_is(tmp_path: Path, before: bo
     expected = [Memory("m1", "The parser is generated.", ("parser",), "t1", 7.0)]
     with fresh_store(tmp_path / "whole", TASK) as store:
         state, _, commits = asyncio.run(save(store, -1, before))
-        assert Memories(store.tables).all() == expected
+        assert Memories(store).all() == expected
     assert state.tree.endings == {"": {"keep": "completed"}}
     repeated = 0
     for number in range(1, commits + 1):
         with fresh_store(tmp_path / str(number), TASK) as store:
             state, heard, _ = asyncio.run(save(store, number, before))
-            assert Memories(store.tables).all() == expected, number
+            assert Memories(store).all() == expected, number
             ended = [event.body for event in store.events("t1") if isinstance(event.body, ToolFinished)]
         assert [body.name for body in ended] == ["memory_save", "memory_search", "stage_done"], number
         assert all(body.ok for body in ended), number

@@ -103,11 +103,13 @@ class Engine:
         folder.check_deleted()
         folder.create()
         store = Store(folder.database)
-        engine = cls(repo, loaded, store, folder, bus or Bus(), models or {}, start_worker)
-        engine.read_config, engine.parts = read_config, parts
-        engine.notes = engine.store.notes
-        write_missing_report(folder, engine.store)
-        return engine
+        write_missing_report(folder, store)
+        return cls(
+            *(repo, loaded, store, folder, bus or Bus(), models or {}, start_worker),
+            notes=store.notes,
+            read_config=read_config,
+            parts=parts,
+        )
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
         """Stores a task as QUEUED, with its configuration and its flow as they are now.

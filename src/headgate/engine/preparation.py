@@ -116,7 +116,7 @@ class Preparation:
 
     def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
         means = ToolMeans(
-            TaskMemory(Memories(self.store.tables), self.task.id, self.clock.now),
+            TaskMemory(Memories(self.store), self.task.id, self.clock.now),
             Research(config.research),
             config.skills.places(config.package),
             flow.recipes,

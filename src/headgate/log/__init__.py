@@ -1,7 +1,7 @@
 """What outlives a run: the database with tasks, events and the queue, and the folder that it is in."""
 
 from headgate.log.changes import CancelOutcome, Draft, LineWaits
-from headgate.log.database import RowDamaged, Tables, store_errors
+from headgate.log.database import RowDamaged, store_errors
 from headgate.log.folder import REPORTED, Folder
 from headgate.log.log import Bus, TaskLog, complete_state, load_state
 from headgate.log.pause import Pause, find_pause

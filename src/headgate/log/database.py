@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -46,16 +45,6 @@ IS_REWRITE = f"kind IN {tuple(kind for body in _REWRITES for kind in body.kinds_
 
 class RowDamaged(Exception):
     """A row holds what Headgate never writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The connection of a store, for a room that keeps a table of its own in it."""
-
-    path: Path
-    reading: Callable[[], sqlite3.Connection]
-    writing: Callable[[], AbstractContextManager[sqlite3.Connection]]
-    erase_freed_pages: Callable[[], None]
 
 
 class RowUnknown(Exception):

@@ -22,7 +22,6 @@ from headgate.log.database import (
     BUSY_MILLISECONDS,
     IS_REWRITE,
     RowDamaged,
-    Tables,
     check_objects,
     decode_event,
     decode_task,
@@ -78,7 +77,7 @@ class Store:
         self._file.recreate()
 
     @property
-    def _db(self) -> sqlite3.Connection:
+    def db(self) -> sqlite3.Connection:
         """The connection, to the new file if another process has written the file again."""
         if not self.owned and self._file.follow():
             self._writer.stop()
@@ -86,7 +85,7 @@ class Store:
 
     def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
         """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
-        with self._transaction() as db:
+        with self.writing() as db:
             number = changes.join(db, created)
             task = make(f"t{number}")
             values = (task.model_dump_json(), pin, number)
@@ -96,7 +95,7 @@ class Store:
     def pin_again(self, task: Task, pin: str) -> None:
         """Replaces a queued task's pin, and its fields; nothing changes if it has started since."""
         values = (task.model_dump_json(), pin, changes.number_of(task.id))
-        with self._transaction() as db:
+        with self.writing() as db:
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ? AND state = 'QUEUED'", values)
 
     def pin(self, task_id: str) -> str:
@@ -108,7 +107,7 @@ class Store:
 
         At most one task runs: whatever was left RUNNING has to be ended before.
         """
-        with self._transaction() as db:
+        with self.writing() as db:
             running = db.execute("SELECT n FROM tasks WHERE state = 'RUNNING'").fetchone()
             head = db.execute(
                 f"SELECT n, state, created, spec FROM tasks {changes.IN_QUEUE} LIMIT 1"
@@ -123,7 +122,7 @@ class Store:
 
     def count_attempt(self, task_id: str) -> None:
         """Counts one more attempt at a task that a crashed process left RUNNING."""
-        with self._transaction() as db:
+        with self.writing() as db:
             changes.count_attempt(db, changes.number_of(task_id))
 
     def attempts(self, task_id: str) -> int:
@@ -133,16 +132,11 @@ class Store:
     def failed_runs(self) -> set[str]:
         """The verification runs that the reports of tasks which ended STUCK or INFRA_ERROR refer to."""
         with store_errors(self.path):
-            rows = self._db.execute(
+            rows = self.db.execute(
                 "SELECT body FROM tasks JOIN events ON task = 't' || n"
                 " WHERE state IN ('STUCK', 'INFRA_ERROR') AND kind = 'verify_started'"
             ).fetchall()
             return {str(orjson.loads(body).get("run_id")) for (body,) in rows}
-
-    @property
-    def tables(self) -> Tables:
-        """Access for what keeps a table of its own in the store."""
-        return Tables(self.path, lambda: self._db, self._transaction, self._erase_freed_pages)
 
     def head(self) -> TaskRow | None:
         """The first task in the queue."""
@@ -168,19 +162,19 @@ class Store:
         if row is None:
             return "unknown"
         number = changes.number_of(row.task.id)
-        with self._transaction() as db:
+        with self.writing() as db:
             outcome = changes.cancel(db, number, at)
         if outcome == "removed":
-            self._erase_freed_pages()
+            self.erase_freed_pages()
         return outcome
 
-    def _erase_freed_pages(self) -> None:
+    def erase_freed_pages(self) -> None:
         """Writes every page again, because SQLite leaves a copy of a row that it moved in the old page.
 
         If other processes are in the way, this is left out: the row itself is deleted.
         """
         with store_errors(self.path):
-            db = self._db
+            db = self.db
             db.execute(f"PRAGMA busy_timeout = {VACUUM_MILLISECONDS}")
             try:
                 with suppress(sqlite3.OperationalError):  # busy, or no room for a copy
@@ -202,7 +196,7 @@ class Store:
         row = self.task(task_id)
         if row is None or row.state != "RUNNING":
             return False
-        with self._transaction() as db:
+        with self.writing() as db:
             db.execute(
                 "INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)",
                 (changes.number_of(row.task.id), at),
@@ -214,13 +208,13 @@ class Store:
         row = self.task(task_id)
         if row is None:
             return False
-        with self._transaction() as db:
+        with self.writing() as db:
             return changes.say(db, changes.number_of(row.task.id), text, at)
 
     def lines(self, task_id: str) -> list[SaidLine]:
         """What people have said to a task and nobody has read yet."""
         with store_errors(self.path):
-            rows = self._db.execute(
+            rows = self.db.execute(
                 "SELECT n, text FROM said WHERE task = ? ORDER BY n", (changes.number_of(task_id),)
             ).fetchall()
         return [SaidLine(number, str(text)) for number, text in rows]
@@ -250,7 +244,7 @@ class Store:
         """The latest event of these kinds."""
         marks = ", ".join("?" * len(kinds))
         with store_errors(self.path):
-            row = self._db.execute(
+            row = self.db.execute(
                 "SELECT seq, task, path, turn, at, kind, body FROM events"
                 f" WHERE kind IN ({marks}) ORDER BY seq DESC LIMIT 1",
                 kinds,
@@ -260,7 +254,7 @@ class Store:
     def open_rewrite(self) -> str:
         """The id of the task for which writing a diff was begun and not ended; empty if there is none."""
         with store_errors(self.path):
-            row = self._db.execute(
+            row = self.db.execute(
                 f"SELECT task, kind FROM events WHERE {IS_REWRITE} ORDER BY seq DESC LIMIT 1"
             ).fetchone()
         if row is None or not row[1].endswith("_started"):
@@ -275,12 +269,12 @@ class Store:
     def _value(self, query: str, task_id: str) -> Any:
         """The one value that a query about a task finds; None if there is none."""
         with store_errors(self.path):
-            row = self._db.execute(query, {"n": changes.number_of(task_id)}).fetchone()
+            row = self.db.execute(query, {"n": changes.number_of(task_id)}).fetchone()
         return row[0] if row else None
 
     def _tasks(self, where: str, *values: int | str) -> list[TaskRow]:
         with store_errors(self.path):
-            rows = self._db.execute(f"SELECT {changes.ROW} FROM tasks {where}", values).fetchall()
+            rows = self.db.execute(f"SELECT {changes.ROW} FROM tasks {where}", values).fetchall()
             if len({row[0] for row in rows}) < len(rows):
                 raise RowDamaged("a task is there twice")
             return [
@@ -296,8 +290,9 @@ class Store:
             ]
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with store_errors(self.path), self._db as db:
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that writes. Features that keep a table of their own in the store use it, too."""
+        with store_errors(self.path), self.db as db:
             db.execute("BEGIN IMMEDIATE")
             check_objects(db, self.path)
             yield db
@@ -305,7 +300,7 @@ class Store:
     def unsettled(self) -> list[tuple[str, TaskState]]:
         """The ids and states of the tasks that have not ended: those in the queue last, in its order."""
         with store_errors(self.path):
-            rows = self._db.execute(
+            rows = self.db.execute(
                 "SELECT n, state FROM tasks WHERE state IN ('QUEUED', 'RUNNING', 'PROPOSED')"
                 " ORDER BY place NULLS FIRST, n"
             ).fetchall()
@@ -314,12 +309,12 @@ class Store:
     def count_tasks(self) -> dict[str, int]:
         """How many tasks are in each state."""
         with store_errors(self.path):
-            return dict(self._db.execute("SELECT state, COUNT(*) FROM tasks GROUP BY state").fetchall())
+            return dict(self.db.execute("SELECT state, COUNT(*) FROM tasks GROUP BY state").fetchall())
 
     def last_seq(self) -> int:
         """The number of the latest event; 0 if there is none."""
         with store_errors(self.path):
-            return int(self._db.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+            return int(self.db.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
 
     def events(
         self, task: str | None = None, after: int = 0, most: int = -1, before: int | None = None
@@ -329,7 +324,7 @@ class Store:
         if before is not None:
             where, values = f"{where}seq < ? AND ", [*values, before]
         with store_errors(self.path):
-            rows = self._db.execute(
+            rows = self.db.execute(
                 f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ?"
                 " ORDER BY seq LIMIT ?",
                 (*values, after, most),
@@ -343,7 +338,7 @@ class Store:
         """
         last = sys.maxsize if last is None else last
         with store_errors(self.path):
-            rows = self._db.execute(
+            rows = self.db.execute(
                 f"SELECT seq, content FROM bodies WHERE seq BETWEEN ? AND ? AND seq IN {changes.OF_TASK}",
                 (first, last, task),
             ).fetchall()
@@ -352,7 +347,7 @@ class Store:
     def version(self) -> tuple[int, int]:
         """Changes when another connection has committed something; this one's own changes do not count."""
         with store_errors(self.path):
-            return self._db.execute("PRAGMA data_version").fetchone()[0], self._file.openings
+            return self.db.execute("PRAGMA data_version").fetchone()[0], self._file.openings
 
     async def follow(
         self, task: str | None = None, after: int = 0, every: float = 0.2

@@ -36,7 +36,7 @@ def memory(number: int, text: str, *tags: str) -> Memory:
 
 
 def memories_of(store: Store) -> Memories:
-    return Memories(store.tables)
+    return Memories(store)
 
 
 def found(query: str, *memories: Memory) -> list[str]:

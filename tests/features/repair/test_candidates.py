@@ -116,52 +116,43 @@ def test_what_a_request_asks_of_the_server(tmp_path: Path, as_json: bool) -> Non
 LONG = "def total(prices):\n    prices = list(prices)\n    prices = prices[1:]\n    return sum(prices)\n"
 
 
+CUT_OFF = "ask: line, suspects: 3, temperature: 0, cut_off: 2"
+
+
 @pytest.mark.parametrize(
-    ("candidates", "verdicts", "reason"),
+    ("candidates", "answers", "finish", "verdicts", "reason"),
     [
-        ("{ask: line, suspects: 3, temperature: 0, cut_off: 2}", 2, "retry_exhaustion"),
-        ("{ask: line, suspects: 3, temperature: 0}", 3, "max_turns"),
-        ("{ask: function, longest: 4}", 4, "max_turns"),
-        ("{ask: function, longest: 3}", 0, ""),
+        (CUT_OFF, ["x"], "length", ["unusable"] * 2, "retry_exhaustion"),
+        (CUT_OFF.removesuffix(", cut_off: 2"), ["x"], "length", ["unusable"] * 3, "max_turns"),
+        ("ask: function, longest: 4", ["x"], "length", ["unusable"] * 4, "max_turns"),
+        ("ask: function, longest: 3", ["x"], "length", [], ""),
+        ("ask: function, stale: 2", [LONG], "stop", ["unchanged"] * 2, "retry_exhaustion"),
+        (
+            "ask: function, stale: 2",
+            [LONG, LONG.replace("1:", "2:"), LONG, LONG],
+            *("stop", ["unchanged", "failed", "unchanged", "unchanged"], "retry_exhaustion"),
+        ),
+        (
+            "ask: function, stale: 2",
+            [LONG.replace("1:", "2:")],
+            *("stop", ["failed", "repeated", "repeated"], "retry_exhaustion"),
+        ),
     ],
 )
 def test_when_a_stage_is_left_or_not_entered(
-    tmp_path: Path, candidates: str, verdicts: int, reason: str
+    tmp_path: Path, candidates: str, answers: list[str], finish: Finish, verdicts: list[str], reason: str
 ) -> None:
+    turns = 9 if finish == "stop" else 4
     flow = (
-        f"begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {candidates}\n"
-        "  budget: {turns: 4, retries: 0, exhausted: skip}\nchecks: [verify]\n"
+        f"begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {{{candidates}}}\n"
+        f"  budget: {{turns: {turns}, retries: 0, exhausted: skip}}\nchecks: [verify]\n"
     )
     files = {"cart.py": LONG, "test_cart.py": TEST, "flow.yaml": flow}
-    _, events = work(tmp_path, Answering(["x"], finish="length"), f"flow: flow.yaml\n{STEPS}", files)
-    tried = [event.body.verdict for event in events if isinstance(event.body, CandidateTried)]
-    ended = [event.body for event in events if isinstance(event.body, StageEnded)]
-    assert tried == ["unusable"] * verdicts
-    assert next((body.reason for body in ended if body.stage == "a"), "") == reason
-
-
-@pytest.mark.parametrize(
-    ("answers", "verdicts"),
-    [
-        ([LONG], ["unchanged", "unchanged"]),
-        ([LONG, LONG.replace("1:", "2:"), LONG], ["unchanged", "failed", "unchanged", "unchanged"]),
-        ([LONG.replace("1:", "2:")], ["failed", "repeated", "repeated"]),
-    ],
-)
-def test_a_stage_is_left_after_useless_answers(
-    tmp_path: Path, answers: list[str], verdicts: list[str]
-) -> None:
-    flow = (
-        "begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {ask: function, stale: 2}\n"
-        "  budget: {turns: 9, retries: 0, exhausted: skip}\nchecks: [verify]\n"
-    )
-    files = {"cart.py": LONG, "test_cart.py": TEST, "flow.yaml": flow}
-    answering = Answering([*answers, *answers[-1:] * 9])
-    _, events = work(tmp_path, answering, f"flow: flow.yaml\n{STEPS}", files)
+    _, events = work(tmp_path, Answering(answers, finish=finish), f"flow: flow.yaml\n{STEPS}", files)
     tried = [event.body.verdict for event in events if isinstance(event.body, CandidateTried)]
     ended = [event.body for event in events if isinstance(event.body, StageEnded)]
     assert tried == verdicts
-    assert next(body.reason for body in ended if body.stage == "a") == "retry_exhaustion"
+    assert next((body.reason for body in ended if body.stage == "a"), "") == reason
 
 
 CASES = """\

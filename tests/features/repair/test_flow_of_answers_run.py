@@ -15,7 +15,6 @@ from headgate.core import (
     Reply,
     Report,
     Request,
-    StageEnded,
     StageStarted,
     ToolCall,
     VerifyFinished,
@@ -116,52 +115,39 @@ def test_an_answer_that_passes_only_in_a_copy_ends_stuck(tmp_path: Path) -> None
     assert (ran.stages, ran.requests, ran.verifications) == (["line"], 2, [(True, False), (False, False)])
 
 
-@pytest.mark.parametrize("cart", [SOUND, BROKEN], ids=["sound", "broken"])
-def test_answers_alone_without_a_check_at_the_end(tmp_path: Path, cart: str) -> None:
-    ran = run(tmp_path, LINE % "fail", cart)
-    assert told(ran.report) == ("SUCCESS", "done", False)
+FAILS, SKIPS, VERIFIED = LINE % "fail", LINE % "skip", "checks: [verify]\n"
+WORK = "  - {id: work, needs: [line], prompt: Look at it.}\n"
+DONE = ("SUCCESS", "done", True)
 
 
 @pytest.mark.parametrize(
-    ("cart", "stages"),
-    [(SOUND, ["work"]), (BROKEN, ["line", "work"])],
-    ids=["does not apply", "applies"],
+    ("flow", "cart", "answer", "told_of", "stages"),
+    [
+        (FAILS, SOUND, ANSWER, ("SUCCESS", "done", False), []),
+        (FAILS, BROKEN, ANSWER, ("SUCCESS", "done", False), ["line"]),
+        # What needs a stage that does not apply runs, and so does what needs one that applies.
+        (FAILS + WORK + VERIFIED, SOUND, ANSWER, DONE, ["work"]),
+        (FAILS + WORK + VERIFIED, BROKEN, ANSWER, DONE, ["line", "work"]),
+        # The first answer was kept, so the second stage has no question; what needs it goes on.
+        (
+            FAILS
+            + FAILS.replace("id: line", "id: again")
+            + WORK.replace("[line]", "[line, again]")
+            + VERIFIED,
+            *(BROKEN, ANSWER, DONE, ["line", "work"]),
+        ),
+        # What needs a stage that failed does not run.
+        (SKIPS + WORK + VERIFIED, BROKEN, USELESS, ("STUCK", "stage_failed", False), ["line"]),
+        # A plan that nobody wrote is missing; a stage that talks and does not apply is not.
+        (
+            FAILS + WORK.replace("work, ", "step, foreach: plan, ") + VERIFIED,
+            *(SOUND, ANSWER, ("STUCK", "stage_failed", False), []),
+        ),
+        (SKIPS + "  - {id: work, when: suspects, prompt: Do it.}\n" + VERIFIED, SOUND, ANSWER, DONE, []),
+    ],
 )
-def test_what_needs_a_stage_that_does_not_apply_runs(tmp_path: Path, cart: str, stages: list[str]) -> None:
-    flow = LINE % "fail" + "  - {id: work, needs: [line], prompt: Look at it.}\nchecks: [verify]\n"
-    ran = run(tmp_path, flow, cart)
-    assert told(ran.report) == ("SUCCESS", "done", True)
-    assert ran.stages == stages
-
-
-def test_what_needs_a_stage_with_nothing_to_ask_runs(tmp_path: Path) -> None:
-    """The first answer was kept, so the second stage has no question; what needs it goes on."""
-    again = (LINE % "fail").replace("id: line", "id: again")
-    flow = LINE % "fail" + again + "  - {id: work, needs: [line, again], prompt: Look.}\nchecks: [verify]\n"
-    ran = run(tmp_path, flow, BROKEN)
-    assert told(ran.report) == ("SUCCESS", "done", True)
-    assert ran.stages == ["line", "work"]
-
-
-def test_what_needs_a_stage_that_failed_still_does_not_run(tmp_path: Path) -> None:
-    flow = LINE % "skip" + "  - {id: work, needs: [line], prompt: Look.}\nchecks: [verify]\n"
-    ran = run(tmp_path, flow, BROKEN, USELESS)
-    assert told(ran.report) == ("STUCK", "stage_failed", False)
-    ended = {
-        event.body.stage: event.body.reason for event in ran.events if isinstance(event.body, StageEnded)
-    }
-    assert (ran.stages, ended["work"]) == (["line"], "needs_not_met")
-
-
-def test_a_plan_that_nobody_wrote_is_still_missing(tmp_path: Path) -> None:
-    flow = LINE % "fail" + "  - {id: step, foreach: plan, needs: [line], prompt: Do it.}\nchecks: [verify]\n"
-    ran = run(tmp_path, flow, SOUND)
-    assert told(ran.report) == ("STUCK", "stage_failed", False)
-    assert ran.stages == []
-
-
-def test_a_stage_that_talks_and_does_not_apply_is_not_missed(tmp_path: Path) -> None:
-    flow = LINE % "skip" + "  - {id: work, when: suspects, prompt: Do it.}\nchecks: [verify]\n"
-    ran = run(tmp_path, flow, SOUND)
-    assert told(ran.report) == ("SUCCESS", "done", True)
-    assert (ran.stages, ran.requests) == ([], 0)
+def test_what_runs_beside_stages_that_do_not_apply(
+    tmp_path: Path, flow: str, cart: str, answer: str, told_of: tuple[str, str, bool], stages: list[str]
+) -> None:
+    ran = run(tmp_path, flow, cart, answer)
+    assert (told(ran.report), ran.stages) == (told_of, stages)

@@ -81,43 +81,35 @@ class Cache:
         found = self.items[key]
         return found
 """
+ORDER = "def f(a):\n    g(a)\n    h(a)\n    if a:\n        raise ValueError\n"
+CONDITION = "def f(a):\n    if a:\n        # always\n        g(a)\n        h(a)\n    return a\n"
+TWICE = "def f(a):\n    total = sum(a)\n    return [b / total for b in a]\n"
+LOOP = "def f(a):\n    for b in a:\n        g(b)\n        return b\n    return a\n"
 
 
-def test_what_another_method_does_may_be_missing() -> None:
-    texts = [mutation.source for mutation in mutations(CLASS, 9)]
-    moved = CLASS.replace("        return found", "        self.items.move_to_end(key)\n        return found")
-    assert moved in texts
+@pytest.mark.parametrize(
+    ("source", "line", "changed"),
+    [
+        # What another method does may be missing.
+        (CLASS, 9, CLASS.replace("        return", "        self.items.move_to_end(key)\n        return")),
+        # The order of statements changes.
+        (ORDER, 4, "def f(a):\n    g(a)\n    if a:\n        raise ValueError\n    h(a)\n"),
+        (ORDER, 4, "def f(a):\n    if a:\n        raise ValueError\n    g(a)\n    h(a)\n"),
+        (ORDER, 2, "def f(a):\n    h(a)\n    g(a)\n    if a:\n        raise ValueError\n"),
+        (ORDER, 2, "def f(a):\n    h(a)\n    if a:\n        raise ValueError\n    g(a)\n"),
+        # A condition and a statement are removed.
+        (CONDITION, 2, "def f(a):\n    # always\n    g(a)\n    h(a)\n    return a\n"),
+        (CONDITION, 5, CONDITION.replace("        h(a)\n", "")),
+        # An argument that is read twice becomes a list.
+        (TWICE, 2, TWICE.replace("    total =", "    a = list(a)\n    total =")),
+        # A statement moves behind its block.
+        (LOOP, 4, "def f(a):\n    for b in a:\n        g(b)\n    return b\n    return a\n"),
+    ],
+)
+def test_what_is_tried_with_statements(source: str, line: int, changed: str) -> None:
+    texts = [mutation.source for mutation in mutations(source, line)]
+    assert changed in texts
     assert not any("self.log(value)\n        return" in text for text in texts), "`value` is not known there"
-
-
-def test_the_order_of_statements_changes() -> None:
-    source = "def f(a):\n    g(a)\n    h(a)\n    if a:\n        raise ValueError\n"
-    texts = [mutation.source for mutation in mutations(source, 4)]
-    assert "def f(a):\n    g(a)\n    if a:\n        raise ValueError\n    h(a)\n" in texts
-    assert "def f(a):\n    if a:\n        raise ValueError\n    g(a)\n    h(a)\n" in texts
-    first = [mutation.source for mutation in mutations(source, 2)]
-    assert "def f(a):\n    h(a)\n    g(a)\n    if a:\n        raise ValueError\n" in first
-    assert "def f(a):\n    h(a)\n    if a:\n        raise ValueError\n    g(a)\n" in first
-
-
-def test_a_condition_and_a_statement_are_removed() -> None:
-    source = "def f(a):\n    if a:\n        # always\n        g(a)\n        h(a)\n    return a\n"
-    texts = [mutation.source for mutation in mutations(source, 2)]
-    assert "def f(a):\n    # always\n    g(a)\n    h(a)\n    return a\n" in texts
-    removed = [mutation.source for mutation in mutations(source, 5)]
-    assert "def f(a):\n    if a:\n        # always\n        g(a)\n    return a\n" in removed
-
-
-def test_an_argument_that_is_read_twice_becomes_a_list() -> None:
-    source = "def f(a):\n    total = sum(a)\n    return [b / total for b in a]\n"
-    texts = [mutation.source for mutation in mutations(source, 2)]
-    assert source.replace("    total", "    a = list(a)\n    total") in texts
-
-
-def test_a_statement_moves_behind_its_block() -> None:
-    source = "def f(a):\n    for b in a:\n        g(b)\n        return b\n    return a\n"
-    moved = "def f(a):\n    for b in a:\n        g(b)\n    return b\n    return a\n"
-    assert moved in [mutation.source for mutation in mutations(source, 4)]
 
 
 def test_a_base_case_is_added() -> None:

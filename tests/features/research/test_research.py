@@ -13,7 +13,7 @@ import pytest
 
 from features.research.site import PRIVATE, Names, Site, permits
 from headgate.core import ResearchSettings
-from headgate.errors import ToolDenied, ToolError, ToolFailed, ToolUnavailable
+from headgate.errors import ToolError, ToolFailed, ToolUnavailable
 from headgate.features.research import Research, WebSource, research_tool, show_sources
 from headgate.features.research.backends import DdgsSearch
 from headgate.features.research.fetching import PageFetcher
@@ -252,16 +252,6 @@ async def test_without_a_backend_it_is_said_how_to_get_one() -> None:
         await ask(Research(ResearchSettings()))
 
 
-@pytest.mark.parametrize("query", ["token hunter2-secret", "hunter2-\nsecret"])
-async def test_a_query_with_a_secret_is_refused(site: Site, query: str) -> None:
-    def redact(text: str) -> str:
-        return text.replace("hunter2-secret", "[redacted]").replace("hunter2- secret", "[redacted]")
-
-    with pytest.raises(ToolDenied, match="the query contains a secret value"):
-        await ask(researching(site), query, redact=redact)
-    assert site.asked == []
-
-
 @pytest.mark.parametrize("query", ["", "x" * 401])
 def test_queries_that_are_none(query: str) -> None:
     with pytest.raises(ToolError, match="query"):
@@ -292,11 +282,6 @@ async def test_ddgs_without_an_answer() -> None:
 
 def _with_ddgs(search: DdgsSearch) -> Research:
     return Research(ResearchSettings(backend="ddgs"), partial(open_web, ddgs=search))
-
-
-def test_ddgs_is_what_is_expected() -> None:
-    ddgs = pytest.importorskip("ddgs")
-    assert callable(ddgs.DDGS(timeout=1).text)
 
 
 def test_the_tool_is_small_and_only_for_stages_that_name_it() -> None:

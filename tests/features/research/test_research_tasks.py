@@ -92,12 +92,6 @@ async def test_secrets_that_a_page_repeats_are_not_shown(tmp_path: Path, site: S
     assert "4f9c2e71ab" not in told
 
 
-async def test_a_backend_that_fails_is_told_and_the_task_goes_on(tmp_path: Path) -> None:
-    report, told = await run(tmp_path, "{backend: searxng, url: 'http://127.0.0.1:1'}", searching("headgate"))
-    assert told == ["The search failed: SearXNG at http://127.0.0.1:1 cannot be reached."]
-    assert (report.status, report.tool_error_counts) == ("completed", {"research": 1})
-
-
 async def test_the_report_names_what_research_returned(tmp_path: Path, site: Site) -> None:
     site.finds("/article", "/status/404", "/say/a", "/say/b")
     config = f"{{backend: searxng, url: '{site.url('')}', allow_private: true}}"

@@ -79,7 +79,7 @@ def open_memories(root: Path) -> Iterator[Memories | None]:
         yield None
         return
     with open_store(root) as store:
-        yield Memories(store.tables)
+        yield Memories(store)
 
 
 def _show(memories: Sequence[Memory], as_json: bool, nothing: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate.errors import ToolFailed
 from headgate.features.memory.texts import MEMORY_TAGS, Memory, SavedMemory, normal_form, words_of
-from headgate.log import RowDamaged, Tables, store_errors
+from headgate.log import RowDamaged, Store, store_errors
 
 MOST_MEMORIES = 1_000
 """How many a repository may have. None is dropped to make room."""
@@ -35,18 +35,18 @@ class MemoriesFull(ToolFailed):
 class Memories:
     """The memories of a repository. Methods block, but not for long."""
 
-    tables: Tables
+    store: Store
 
     def all(self) -> list[Memory]:
         """Every memory, oldest first."""
-        with store_errors(self.tables.path):
-            rows = self.tables.reading().execute(f"SELECT {_COLUMNS} FROM memories ORDER BY n").fetchall()
+        with store_errors(self.store.path):
+            rows = self.store.db.execute(f"SELECT {_COLUMNS} FROM memories ORDER BY n").fetchall()
             return [_decode(*row) for row in rows]
 
     def save(self, text: str, tags: Sequence[str], task: str, at: float) -> SavedMemory:
         """Saves a text. If it is there already, that one stays and gets the tags that it lacks."""
         key = sha256(normal_form(text).encode()).hexdigest()
-        with self.tables.writing() as db:
+        with self.store.writing() as db:
             row = db.execute(f"SELECT {_COLUMNS} FROM memories WHERE key = ?", (key,)).fetchone()
             if row is not None:
                 return _add_tags(db, _decode(*row), tags)
@@ -70,10 +70,10 @@ class Memories:
             if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
                 return 0
             where, values = " WHERE n = ?", [int(digits)]
-        with self.tables.writing() as db:
+        with self.store.writing() as db:
             count = db.execute(f"DELETE FROM memories{where}", values).rowcount
         if count:
-            self.tables.erase_freed_pages()
+            self.store.erase_freed_pages()
         return count
 
 
