@@ -36,63 +36,43 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("agent", "address"),
+    ("agent", "more", "address"),
     [
-        (f"model: ollama/a\nbase_url: {AWAY}\n", AWAY),
-        ("model: ollama/a\nbase_url: http://192.168.1.7:11434\n", "http://192.168.1.7:11434"),
-        ("model: ollama/a\nbase_url: http://10.0.0.7:11434\n", "http://10.0.0.7:11434"),
-        (f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", AWAY),
-        ("model: openai/gpt-5\n", HOSTED),
-        ("model: ollama/a\nflow: [{id: a, prompt: A., model: openai/gpt-5}]\n", HOSTED),
-    ],
-)
-def test_what_only_the_repository_says(tmp_path: Path, agent: str, address: str) -> None:
-    assert told(tmp_path, agent) == (f"agent.yaml {SENDS} {address}.",)
-
-
-@pytest.mark.parametrize(
-    "agent",
-    [
-        "model: ollama/a\n",
-        "model: openai/a\nbase_url: http://localhost:8080/v1\n",
-        "model: openai/a\nbase_url: http://127.0.0.2:8080/v1\n",
-        "model: openai/a\nbase_url: http://[::1]:8080/v1\n",
-        "model: script:a.yaml\n",
-    ],
-)
-def test_what_stays_on_this_machine(tmp_path: Path, agent: str) -> None:
-    assert told(tmp_path, agent) == ()
-
-
-@pytest.mark.parametrize(
-    ("agent", "more"),
-    [
-        (f"model: ollama/a\nbase_url: {AWAY}\n", {"user": f"base_url: {AWAY}/v1\n"}),
-        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"base_url": f"{AWAY}/"}}),
-        (f"model: ollama/a\nbase_url: {AWAY}\n", {"HEADGATE_BASE_URL": AWAY}),
-        (f"model: ollama/a\nbase_url: {AWAY}\n", {"OLLAMA_HOST": "192.0.2.2:18999"}),
-        ("model: ollama/a\n", {"OLLAMA_HOST": "192.0.2.2:18999"}),
-        ("model: ollama/a\n", {"flags": {"model": "openai/gpt-5"}}),
-        ("model: openai/gpt-5\n", {"HEADGATE_MODEL": "openai/gpt-5-mini"}),
-        ("model: openai/gpt-5\n", {"user": "models: {big: {model: openai/gpt-5}}\n"}),
-    ],
-)
-def test_what_the_user_says_too(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
-    assert told(tmp_path, agent, **more) == ()
-
-
-@pytest.mark.parametrize(
-    ("agent", "more"),
-    [
+        # Only the repository says it.
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {}, AWAY),
+        ("model: ollama/a\nbase_url: http://192.168.1.7:11434\n", {}, "http://192.168.1.7:11434"),
+        (f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {}, AWAY),
+        ("model: openai/gpt-5\n", {}, HOSTED),
+        ("model: ollama/a\nflow: [{id: a, prompt: A., model: openai/gpt-5}]\n", {}, HOSTED),
+        # It stays on this machine.
+        ("model: ollama/a\n", {}, ""),
+        ("model: openai/a\nbase_url: http://localhost:8080/v1\n", {}, ""),
+        ("model: openai/a\nbase_url: http://127.0.0.2:8080/v1\n", {}, ""),
+        ("model: openai/a\nbase_url: http://[::1]:8080/v1\n", {}, ""),
+        ("model: script:a.yaml\n", {}, ""),
+        # The user says it, too.
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"user": f"base_url: {AWAY}/v1\n"}, ""),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"base_url": f"{AWAY}/"}}, ""),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"HEADGATE_BASE_URL": AWAY}, ""),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"OLLAMA_HOST": "192.0.2.2:18999"}, ""),
+        ("model: ollama/a\n", {"OLLAMA_HOST": "192.0.2.2:18999"}, ""),
+        ("model: ollama/a\n", {"flags": {"model": "openai/gpt-5"}}, ""),
+        ("model: openai/gpt-5\n", {"HEADGATE_MODEL": "openai/gpt-5-mini"}, ""),
+        ("model: openai/gpt-5\n", {"user": "models: {big: {model: openai/gpt-5}}\n"}, ""),
         # The user names a model, and the repository its server.
-        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"model": "ollama/b"}}),
-        (f"models: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {"flags": {"model": "m"}}),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"model": "ollama/b"}}, AWAY),
+        (f"models: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {"flags": {"model": "m"}}, AWAY),
         # The user names another server.
-        (f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {"OLLAMA_HOST": "192.0.2.3"}),
+        (
+            f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n",
+            *({"OLLAMA_HOST": "192.0.2.3"}, AWAY),
+        ),
     ],
 )
-def test_a_word_of_the_user_about_something_else(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
-    assert told(tmp_path, agent, **more) == (f"agent.yaml {SENDS} {AWAY}.",)
+def test_a_server_elsewhere_is_told_unless_the_user_names_it(
+    tmp_path: Path, agent: str, more: dict[str, Any], address: str
+) -> None:
+    assert told(tmp_path, agent, **more) == ((f"agent.yaml {SENDS} {address}.",) if address else ())
 
 
 def test_a_local_openai_server_of_the_user_is_not_the_hosted_one(tmp_path: Path) -> None:

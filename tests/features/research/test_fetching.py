@@ -82,27 +82,13 @@ async def test_only_the_web_is_fetched(url: str) -> None:
     assert await problem(url) == "it is not on the web"
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        PRIVATE,
-        "127.0.0.3",
-        "0.0.0.0",
-        "10.0.0.1",
-        "192.168.0.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "[::1]",
-        "[::]",
-        "[fe80::1]",
-        "[fd00::1]",
-        f"[::ffff:{PRIVATE}]",
-        "[64:ff9b::7f00:2]",
-        "private.test",
-        "mapped.test",
-        "odd.test",
-    ],
-)
+PRIVATE_HOSTS = f"""
+    {PRIVATE} 127.0.0.3 0.0.0.0 10.0.0.1 192.168.0.1 169.254.169.254 100.64.0.1 [::1] [::] [fe80::1] [fd00::1]
+    [::ffff:{PRIVATE}] [64:ff9b::7f00:2] private.test mapped.test odd.test
+"""
+
+
+@pytest.mark.parametrize("host", PRIVATE_HOSTS.split())
 async def test_no_connection_is_made_to_a_private_address(site: Site, host: str) -> None:
     """Neither at once nor after a redirect."""
     assert await problem(site.url("/say/private", host)) == "its address is private"
