@@ -93,7 +93,7 @@ def is_openai_name(model: str) -> bool:
 
 
 _WORD = regex(r"[\w./-]+")
-_MENTIONED = regex(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
+_MARKED = regex(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
 _ASKS_SOMEBODY = regex(r"\W*(can|could|would|will)\s+(you|we)\b", re.IGNORECASE)
 LONGEST = 300
 
@@ -103,9 +103,9 @@ def path_words(text: str) -> list[str]:
 
     In linear time, whatever the text is.
     """
-    mentioned = (quoted or word.rstrip(".") for quoted, word in _MENTIONED.findall(text))
+    marked = (quoted or word.rstrip(".") for quoted, word in _MARKED.findall(text))
     found = (word.rstrip(".") for word in _WORD.findall(text))
-    words = [*mentioned, *(word for word in found if "." in word[1:])]
+    words = [*marked, *(word for word in found if "." in word[1:])]
     return [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST]
 
 
