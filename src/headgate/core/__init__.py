@@ -18,16 +18,11 @@ from headgate.core.authorship import (
 from headgate.core.boundary_text import (
     bare_words,
     boundary_problems,
-    lies_below,
     looks_like_path,
     names_the_opposite,
-    quoted,
-    split_exception,
     split_list,
     strip_ending,
-    tidy_path,
     unquote,
-    within_root,
     without_notes,
 )
 from headgate.core.check_events import (
@@ -273,9 +268,6 @@ from headgate.core.short_form import (
     free_id,
     run_order,
     task_rounds,
-)
-from headgate.core.spared_tests import (
-    spared_by_task,
 )
 from headgate.core.spending import (
     Spending,

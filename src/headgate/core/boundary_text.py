@@ -19,13 +19,6 @@ _ENDING = regex(r"(?<=[^\s.,;:!?/])[.,;:!?]+$|(?<=/)(?:\.{3}|[,;:!?]+)$")
 _GLOB = regex(r"[*?\[]")
 
 
-def within_root(text: str, roots: Iterable[str]) -> str:
-    """The text with paths below one of `roots` (absolute, `$PWD`) as paths that start at the repository."""
-    for root in sorted(roots, key=len, reverse=True):
-        text = re.sub(rf"(?<![^\s,;:=(\[{{{_QUOTES}]){re.escape(root)}(?![\w.-])/?", "/", text)
-    return text
-
-
 def split_list(text: str) -> list[str]:
     """The members of an enumeration: at commas, `and`, sentence ends, outside of quotes and brackets."""
     text = _ABBREVIATIONS.sub(" ", text).strip()
@@ -74,13 +67,6 @@ def unquote(text: str) -> str:
         text = inner
 
 
-def quoted(text: str) -> list[str]:
-    """What stands in backticks or double quotes."""
-    return [
-        one or two for one, two in re.findall(r"`([^`]+)`|[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]", text)
-    ]
-
-
 def bare_words(text: str) -> Iterator[str]:
     """The words of a text, without quotes and punctuation around them."""
     for word in text.split():
@@ -91,23 +77,6 @@ def strip_ending(text: str) -> str:
     """A path without the full stop, or other punctuation, of the sentence that it ends."""
     text = _ENDING.sub("", text)
     return text[:-1] if text.endswith(")") and "(" not in text else text
-
-
-def tidy_path(path: str) -> str:
-    """A path or pattern as git's patterns want it: forward slashes, no `.` and `..`, `./` at the root."""
-    negated = path.startswith("!")
-    body = re.sub(r"\\(?=\w)", "/", path[negated:].strip())
-    anchored = body.startswith("/") or body == "." or body.startswith("./")
-    parts: list[str] = []
-    for part in body.split("/"):
-        if part == ".." and parts and parts[-1] != ".." and not _GLOB.search(parts[-1]):
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    if not parts:
-        return ("!" * negated + "/**") if anchored else path
-    is_folder = body.endswith(("/", "/.", "/.."))
-    return "!" * negated + "/" * anchored + "/".join(parts) + "/" * is_folder
 
 
 def looks_like_path(text: str) -> bool:
@@ -164,24 +133,6 @@ _RESTRICTIONS = regex(
     rf"|\bjust {_VERBS}\b|^(?:you|we) (?:may|can) (?:freely )?{_VERBS}\b"
     r"|\baside from\b|\bwith the exception of\b"
 )
-
-_EXCEPT = regex(
-    r"[,;]?\s+(?:except(?:ing)?(?:\s+for)?|excluding|but\s+not|other\s+than|(?:apart|aside)\s+from"
-    r"|with\s+the\s+exception\s+of):?\s+",
-    re.IGNORECASE,
-)
-
-
-def split_exception(text: str) -> tuple[str, str] | None:
-    """The two sides of `X except Y`; None if a text makes no exception, or more than one."""
-    halves = _EXCEPT.split(text)
-    return (halves[0], halves[1]) if len(halves) == 2 else None
-
-
-def lies_below(path: str, pattern: str) -> bool:
-    """Whether a path or pattern is below the folder that a pattern without other wildcards covers."""
-    folder = pattern.strip("/").removesuffix("/**").casefold()
-    return path.strip("/").casefold().startswith(f"{folder}/")
 
 
 def names_the_opposite(part: str) -> bool:

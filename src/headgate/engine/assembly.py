@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
-from headgate.core import OWN_FOLDER, Guard, Task, show_path, spared_by_task
+from headgate.core import OWN_FOLDER, Guard, Task, show_path
 from headgate.engine.worktree import linked_folders
 from headgate.errors import HeadgateError
 from headgate.guard import (
@@ -39,6 +39,7 @@ from headgate.guard import (
     SecretScan,
     StartFiles,
     resolve_boundaries,
+    spared_by_task,
     spellings_of,
 )
 from headgate.log import Bus, Folder

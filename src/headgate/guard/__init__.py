@@ -13,4 +13,5 @@ from headgate.guard.restore import Protected, Restored, protect_between, protect
 from headgate.guard.rules import Rule
 from headgate.guard.secret_scan import RenamedSecrets, SecretScan
 from headgate.guard.secrets import DEFAULT_SECRETS, SecretFiles, SecretNames
+from headgate.guard.spared_tests import spared_by_task
 from headgate.guard.step_commands import expand_steps, preparing_steps

@@ -8,16 +8,11 @@ from functools import cached_property
 from headgate.core import (
     bare_words,
     boundary_problems,
-    lies_below,
     looks_like_path,
     names_the_opposite,
-    quoted,
-    split_exception,
     split_list,
     strip_ending,
-    tidy_path,
     unquote,
-    within_root,
     without_notes,
 )
 from headgate.patterns import regex
@@ -334,3 +329,56 @@ def _folders_of(paths: Iterable[str]) -> list[str]:
 
 def _escape(path: str) -> str:
     return re.sub(r"([*?\[\\])", r"\\\1", path).replace(" ", "\\ ")
+
+
+# How paths are written in them.
+
+_QUOTES = "`'\"\u2018\u2019\u201c\u201d"
+_EXCEPT = regex(
+    r"[,;]?\s+(?:except(?:ing)?(?:\s+for)?|excluding|but\s+not|other\s+than|(?:apart|aside)\s+from"
+    r"|with\s+the\s+exception\s+of):?\s+",
+    re.IGNORECASE,
+)
+
+
+def within_root(text: str, roots: Iterable[str]) -> str:
+    """The text with paths below one of `roots` (absolute, `$PWD`) as paths that start at the repository."""
+    for root in sorted(roots, key=len, reverse=True):
+        text = re.sub(rf"(?<![^\s,;:=(\[{{{_QUOTES}]){re.escape(root)}(?![\w.-])/?", "/", text)
+    return text
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backticks or double quotes."""
+    return [
+        one or two for one, two in re.findall(r"`([^`]+)`|[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]", text)
+    ]
+
+
+def tidy_path(path: str) -> str:
+    """A path or pattern as git's patterns want it: forward slashes, no `.` and `..`, `./` at the root."""
+    negated = path.startswith("!")
+    body = re.sub(r"\\(?=\w)", "/", path[negated:].strip())
+    anchored = body.startswith("/") or body == "." or body.startswith("./")
+    parts: list[str] = []
+    for part in body.split("/"):
+        if part == ".." and parts and parts[-1] != ".." and not _GLOB.search(parts[-1]):
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if not parts:
+        return ("!" * negated + "/**") if anchored else path
+    is_folder = body.endswith(("/", "/.", "/.."))
+    return "!" * negated + "/" * anchored + "/".join(parts) + "/" * is_folder
+
+
+def split_exception(text: str) -> tuple[str, str] | None:
+    """The two sides of `X except Y`; None if a text makes no exception, or more than one."""
+    halves = _EXCEPT.split(text)
+    return (halves[0], halves[1]) if len(halves) == 2 else None
+
+
+def lies_below(path: str, pattern: str) -> bool:
+    """Whether a path or pattern is below the folder that a pattern without other wildcards covers."""
+    folder = pattern.strip("/").removesuffix("/**").casefold()
+    return path.strip("/").casefold().startswith(f"{folder}/")

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from headgate.core.quoted_text import find_quotations
-from headgate.core.task import Constraints
+from headgate.core import Constraints, find_quotations
 from headgate.patterns import regex
 
 _TEST_FILE = r"(?<![\w./-])(?:[\w.-]+/)*(?:test[\w-]*|[\w-]+[._-](?:test|spec))\.\w+"

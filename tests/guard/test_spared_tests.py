@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.spared_tests import SparedTests, find_spared_tests
+from headgate.guard.spared_tests import SparedTests, find_spared_tests
 
 BINDING = """
 Don't change the tests.
