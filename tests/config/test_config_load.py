@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from headgate.config import Config, Loaded, load_config
 from headgate.config.load import merge
 from headgate.config.schema import NO_MODEL
-from headgate.core import ModelSettings, Stage, VerifyStep
+from headgate.core import ModelSettings
 from headgate.errors import ConfigError
 
 LOCAL = "http://localhost:11434/v1"
@@ -101,46 +101,6 @@ def test_models_merge_by_name_and_boundaries_add_up(setup: Setup) -> None:
     config = setup.load("models: {a: {model: openai/other}}\nboundaries: [z]\n", user=user).config
     assert config.models == {"a": ModelSettings(model="openai/other"), "b": ModelSettings(model="openai/b")}
     assert config.boundaries == ("z", "x", "y")
-
-
-def test_every_key_is_read(setup: Setup) -> None:
-    config = setup.load(
-        """
-model: openai/m
-verification:
-  steps:
-    - {name: tests, command: pytest -q, timeout: 300}
-task_flow_mode: flat
-flow:
-  - Look around, then stop.
-  - {id: write, prompt: Make the change., tools: {block: [run]}}
-monorepo: {package: packages/api}
-boundaries: ["migrations/**"]
-secret_files: ["*.key"]
-tool_result_chars: 1000
-shell_timeout: 1.5
-keep_conversations: true
-agents_md: false
-""",
-        user="shell_env: [CI_TOKEN]\n",
-    ).config
-    assert config.model_dump(exclude={"base_url", "api_key", "models"}) == Config(
-        model="openai/m",
-        verification={"steps": [VerifyStep(name="tests", command="pytest -q", timeout=300)]},
-        task_flow_mode="flat",
-        flow=[
-            Stage(id="look-around-then-stop", prompt="Look around, then stop."),
-            Stage(id="write", prompt="Make the change.", tools={"block": ["run"]}),
-        ],
-        monorepo={"package": "packages/api"},
-        boundaries=["migrations/**"],
-        secret_files=["*.key"],
-        tool_result_chars=1000,
-        shell_timeout=1.5,
-        shell_env=["CI_TOKEN"],
-        keep_conversations=True,
-        agents_md=False,
-    ).model_dump(exclude={"base_url", "api_key", "models"})
 
 
 def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from headgate.config import builtin_flows, draw_text, load_flow, outline
-from headgate.core import Budget, Candidates, Flow, Stage, ToolScope, ToolSpec, ViewPolicy, run_order
+from headgate.core import Budget, Candidates, Flow, Stage, ToolScope, ToolSpec, ViewPolicy
 from headgate.engine import CHECK_SPECS
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
@@ -121,37 +119,6 @@ def test_what_may_run_at_once_is_said() -> None:
 def test_built_in_flows_can_be_drawn(name: str, tmp_path: Path) -> None:
     flow = load_flow(name, tmp_path)
     assert all(stage.id in draw_text(flow, WRITE, CHECK_SPECS) for stage in flow.stages)
-
-
-IDS = st.lists(st.from_regex(r"\A[A-Za-z][A-Za-z0-9_-]{0,9}\Z"), min_size=1, max_size=6, unique=True)
-
-
-@st.composite
-def flows(draw: st.DrawFn) -> Flow:
-    ids = draw(IDS)
-    stages = [
-        Stage(
-            id=name,
-            label=draw(st.text(max_size=20)),
-            tools=ToolScope(block=tuple(draw(st.lists(st.text(max_size=8), max_size=2)))),
-            checks={"files_read": draw(st.integers(0, 2)), "code_changed": draw(st.booleans())},
-            foreach=draw(st.sampled_from([None, "plan"])),
-            priority=draw(st.sampled_from(["low", "normal", "high"])),
-            needs=tuple(sorted(draw(st.sets(st.sampled_from(ids[:index]))))) if index else (),
-        )
-        for index, name in enumerate(ids)
-    ]
-    checks = {"verify": draw(st.booleans()), "diff_scope": draw(st.booleans())}
-    return Flow(name=draw(st.text(max_size=9)), stages=tuple(draw(st.permutations(stages))), checks=checks)
-
-
-@given(flows())
-def test_any_flow_can_be_drawn(flow: Flow) -> None:
-    text = draw_text(flow, WRITE, CHECK_SPECS)
-    assert all(line.isprintable() for line in text.removesuffix("\n").split("\n"))
-    order = [stage.id for stage in run_order(flow.stages)]
-    assert sorted(order) == sorted(stage.id for stage in flow.stages)
-    assert all(order.index(need) < order.index(stage.id) for stage in flow.stages for need in stage.needs)
 
 
 def test_whole_answers_as_text() -> None:

@@ -12,6 +12,7 @@ from headgate.core import (
     ToolSpec,
     expand_flow,
     fix_stage,
+    run_order,
     stages_before,
 )
 from headgate.core.flow_check import find_cycle
@@ -124,3 +125,13 @@ def test_steps_of_a_plan_receive_the_notes_of_the_plan_and_of_other_steps() -> N
         flow_of(stage("look"), stage("plan", "look"), stage("step", "plan", foreach="plan")), [WRITE], ()
     )
     assert stages_before(flow.stages, stage("step-two", item="two")) == {"look", "plan", "step", "replan"}
+
+
+@given(st.permutations("abcdef"), st.data())
+def test_the_order_of_a_flow_follows_its_needs(file_order: list[str], data: st.DataObject) -> None:
+    earlier = {name: sorted("abcdef")[: "abcdef".index(name)] for name in "abcdef"}
+    needs = {name: data.draw(st.lists(st.sampled_from(earlier[name]), max_size=2)) for name in "bcdef"}
+    stages = [stage(name, *needs.get(name, ())) for name in file_order]
+    order = [each.id for each in run_order(stages)]
+    assert sorted(order) == list("abcdef")
+    assert all(order.index(need) < order.index(name) for name, wanted in needs.items() for need in wanted)

@@ -24,8 +24,6 @@ from headgate.config.projects import (
 )
 from headgate.core import VerifyStep
 
-__all__ = ["Detection", "ProjectKind", "detect_project"]
-
 _MARKS = ("pyproject.toml", "setup.py", "package.json")
 """Besides those in the table."""
 _SIDE_FOLDERS = "test tests testdata fixtures examples example samples docs vendor third_party"

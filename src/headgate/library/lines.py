@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from headgate import core
 from headgate.core import Event, read_body
@@ -139,7 +139,7 @@ def decode(data: bytes, name: str, *, appended: bool = False) -> SavedFlow:
         raise CheckpointDamaged(f"{name} is cut off.")
     head = _head(lines[0], name)
     try:
-        events = tuple(map(_checked_event, lines[1:whole]))
+        events = tuple(map(_event, lines[1:whole]))
     except (ValidationError, KeyError, TypeError):
         raise ConfigError(f"{name} has events that this version of Headgate does not know.") from None
     contents = {line["seq"]: line["content"] for line in lines[1:whole] if "content" in line}
@@ -157,26 +157,6 @@ def _head(line: dict[str, Any], name: str) -> Head:
 
 
 _HEAD = TypeAdapter(Head)
-
-
-class _EventLine(BaseModel):
-    """What every event has, besides what belongs to its kind."""
-
-    model_config = ConfigDict(strict=True)
-    seq: int
-    task: str
-    path: str
-    turn: int
-    at: float
-    kind: str
-    body: dict[str, Any]
-    content: str = ""
-
-
-def _checked_event(line: dict[str, Any]) -> Event:
-    """An event that somebody else may have written."""
-    _EventLine.model_validate(line)
-    return _event(line)
 
 
 def _event(line: dict[str, Any]) -> Event:
