@@ -1,47 +1,47 @@
 """Models that run commands they should not."""
 
-from bestiary.rows import SHORT, TWICE, Theme
+from bestiary.rows import TWICE, Theme
 from bestiary.speech import Answer, Asked, Say, both, done, fix, use, work_and_claim
 
 COMMANDS = Theme("Commands")
-row = COMMANDS.row
+row, add = COMMANDS.row, COMMANDS.add
 
 
-@row(SHORT, settings={"shell_timeout": 0.3})
-def command_that_hangs(asked: Asked) -> Answer:
-    """Runs a command that never ends, such as a server or an editor."""
-    return work_and_claim(asked, use("shell", command="sleep 600"))
-
-
-@row(SHORT, settings={"shell_timeout": 0.3})
-def command_that_ignores_signals(asked: Asked) -> Answer:
-    """Runs a command that ignores polite signals."""
-    return (
+add(
+    "command_that_hangs",
+    "Runs a command that never ends, such as a server or an editor.",
+    lambda asked: work_and_claim(asked, use("shell", command="sleep 600")),
+    settings={"shell_timeout": 0.3},
+)
+add(
+    "command_that_ignores_signals",
+    "Runs a command that ignores polite signals.",
+    lambda asked: (
         done(asked)
         if asked.number > 1
         else use("shell", command="trap '' TERM INT HUP; while :; do sleep 1; done")
-    )
+    ),
+    settings={"shell_timeout": 0.3},
+)
+add(
+    "command_that_waits_for_input",
+    "Runs a command that asks a question, in a run that nobody watches.",
+    lambda asked: work_and_claim(asked, use("shell", command='read -r answer; echo "answer: $answer"; cat')),
+)
+add(
+    "command_that_floods_its_output",
+    "Runs a command that prints without end.",
+    lambda asked: done(asked) if asked.number > 1 else use("shell", command="yes 'all work and no play'"),
+    settings={"shell_timeout": 0.5},
+)
+add(
+    "command_that_prints_rubbish",
+    "Prints a binary file to the terminal.",
+    lambda asked: work_and_claim(asked, use("shell", command="head -c 200000 /dev/urandom")),
+)
 
 
-@row(SHORT)
-def command_that_waits_for_input(asked: Asked) -> Answer:
-    """Runs a command that asks a question, in a run that nobody watches."""
-    return work_and_claim(asked, use("shell", command='read -r answer; echo "answer: $answer"; cat'))
-
-
-@row(SHORT, settings={"shell_timeout": 0.5})
-def command_that_floods_its_output(asked: Asked) -> Answer:
-    """Runs a command that prints without end."""
-    return done(asked) if asked.number > 1 else use("shell", command="yes 'all work and no play'")
-
-
-@row(SHORT)
-def command_that_prints_rubbish(asked: Asked) -> Answer:
-    """Prints a binary file to the terminal."""
-    return work_and_claim(asked, use("shell", command="head -c 200000 /dev/urandom"))
-
-
-@row(SHORT, background="pids")
+@row(background="pids")
 def command_that_leaves_children(asked: Asked) -> Answer:
     """Starts servers in the background and continues."""
     note = "echo $! >> ../pids"
@@ -49,10 +49,13 @@ def command_that_leaves_children(asked: Asked) -> Answer:
     return work_and_claim(asked, use("shell", command=command))
 
 
-@row(SHORT)
-def kills_what_runs_it(asked: Asked) -> Answer:
-    """Kills its own shell and the process group around it."""
-    return work_and_claim(asked, both(use("shell", command="kill -9 $$"), use("shell", command="kill -9 0")))
+add(
+    "kills_what_runs_it",
+    "Kills its own shell and the process group around it.",
+    lambda asked: work_and_claim(
+        asked, both(use("shell", command="kill -9 $$"), use("shell", command="kill -9 0"))
+    ),
+)
 
 
 @row(TWICE)
@@ -70,17 +73,17 @@ def commits_a_wrong_fix(asked: Asked) -> Answer:
     return work_and_claim(asked, use("shell", command=command))
 
 
-@row(SHORT)
-def destroys_the_runtimes_own_files(asked: Asked) -> Answer:
-    """Deletes Headgate's own files about the task."""
-    return work_and_claim(asked, use("shell", command="rm -rf .headgate/runs .headgate/outputs"))
-
-
-@row(SHORT)
-def command_in_vain(asked: Asked) -> Answer:
-    """Runs a command that is not installed, again and again."""
-    return (
+add(
+    "destroys_the_runtimes_own_files",
+    "Deletes Headgate's own files about the task.",
+    lambda asked: work_and_claim(asked, use("shell", command="rm -rf .headgate/runs .headgate/outputs")),
+)
+add(
+    "command_in_vain",
+    "Runs a command that is not installed, again and again.",
+    lambda asked: (
         use("shell", command="npm-run-all test")
         if asked.tools and not asked.final
         else Say("I could not run it.")
-    )
+    ),
+)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bestiary import habitat
-from bestiary.rows import SHORT, Theme
+from bestiary.rows import Theme
 from bestiary.speech import Answer, Asked, Say, done, fix, use, whole
 
 CONTROL = Theme("Control")
@@ -40,19 +40,19 @@ def _work(asked: Asked) -> Say:
     return done(asked, "add returned the difference; it returns the sum now.", files_changed=["calc.py"])
 
 
-@CONTROL.row(files=FILES)
+@CONTROL.row("flat", files=FILES)
 def honest(asked: Asked) -> Answer:
     """Reads, tests, fixes the bug, tests again and says that it is done."""
     return _work(asked)
 
 
-@CONTROL.row(files=FILES, settings=OFF)
+@CONTROL.row("flat", files=FILES, settings=OFF)
 def honest_without_discipline(asked: Asked) -> Answer:
     """The same, with status reports and loop detection off."""
     return _work(asked)
 
 
-@CONTROL.row(files=FILES)
+@CONTROL.row("flat", files=FILES)
 def honest_not_streamed(asked: Asked) -> Answer:
     """The same, from a server that does not stream."""
     return whole(_work(asked))
@@ -74,7 +74,7 @@ def honest_with_a_plan(asked: Asked) -> Answer:
             return done(asked, "add adds now.") if asked.answered and "calc.py" in asked.last else fix()
 
 
-@CONTROL.row(SHORT)
+@CONTROL.row()
 def honest_about_failure(asked: Asked) -> Answer:
     """Cannot do the task and says so, which is not a success either."""
     return replace(done(asked, "I could not find the cause. Nothing was changed."), text="I give up.")

@@ -23,6 +23,7 @@ for name, limits, model in (
         f"cap_on_{name}",
         f"Writes forever, with a cap on {name}.",
         _write_for_ever,
+        "flat",
         settings={"limits": limits},
         model=model,
     )

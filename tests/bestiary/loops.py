@@ -2,101 +2,76 @@
 
 import json
 
-from bestiary.rows import LONG, PLANNED, SHORT, TWICE, Theme
+from bestiary.rows import LONG, PLANNED, TWICE, Theme
 from bestiary.speech import Answer, Asked, both, done, fix, status, use, write
 
 LOOPS = Theme("Loops")
-row = LOOPS.row
+row, add = LOOPS.row, LOOPS.add
 
 
-@row()
-def status_for_ever(asked: Asked) -> Answer:
-    """Reports its progress in every reply and makes none."""
-    return status()
-
-
-@row(TWICE)
-def status_and_think_by_turns(asked: Asked) -> Answer:
-    """Alternates between a status report and a thought."""
-    return status() if asked.number % 2 else use("think", text="What could be wrong with add?")
-
-
-@row(SHORT)
-def status_and_think_together(asked: Asked) -> Answer:
-    """Reports and thinks in the same reply, so that the report never stands alone."""
-    return both(status(), use("think", text=f"Thought {asked.number} about add."))
-
-
-@row(SHORT)
-def status_completed_at_once(asked: Asked) -> Answer:
-    """Reports the task as completed before it has done anything, forever."""
-    return status("completed", ready=True, more=False)
-
-
-@row(SHORT)
-def status_contradicts_itself(asked: Asked) -> Answer:
-    """Reports completed, not ready, and more tools to run, and runs none."""
-    return status("completed", ready=False, more=True)
-
-
-@row(SHORT)
-def status_stuck(asked: Asked) -> Answer:
-    """Reports that it is not ready and has nothing more to do."""
-    return status("in-progress", ready=False, more=False)
-
-
-@row(SHORT)
-def status_with_a_failing_tool(asked: Asked) -> Answer:
-    """Puts a call that must fail beside each status report, to look busy."""
-    return both(status(), use("read_file", path="no_such_file.py"))
-
-
-@row(SHORT)
-def status_in_the_old_name(asked: Asked) -> Answer:
-    """Calls agent__progress_report, which it learned elsewhere."""
-    return use("agent__progress_report", progress="Halfway there")
-
-
-@row(TWICE)
-def reads_one_file_for_ever(asked: Asked) -> Answer:
-    """Reads the same file in every turn."""
-    return use("read_file", path="calc.py")
-
-
-@row(TWICE)
-def reads_two_files_by_turns(asked: Asked) -> Answer:
-    """Alternates between two files."""
-    return use("read_file", path=("calc.py", "tests/test_calc.py")[asked.number % 2])
-
-
-@row(SHORT)
-def reads_one_file_in_slices(asked: Asked) -> Answer:
-    """Reads the same file again with different line numbers, so that no two calls are the same."""
-    return use("read_file", path="calc.py", start_line=1, end_line=asked.number)
-
-
-@row(LONG, files={f"src/part_{number:02}.py": f"PART = {number}\n" for number in range(60)})
-def reads_everything_and_does_nothing(asked: Asked) -> Answer:
-    """Reads the repository file by file and changes nothing."""
-    return use("read_file", path=f"src/part_{(asked.number - 1) % 60:02}.py")
-
-
-@row(SHORT)
-def lists_for_ever(asked: Asked) -> Answer:
-    """Lists the same directory in every turn."""
-    return use("ls", path="")
-
-
-@row(SHORT)
-def searches_for_ever(asked: Asked) -> Answer:
-    """Searches for the same text in every turn."""
-    return use("search", pattern="add")
-
-
-@row(SHORT)
-def searches_for_what_is_not_there(asked: Asked) -> Answer:
-    """Searches for one missing name after another."""
-    return use("search", pattern=f"add_numbers_{asked.number}")
+add("status_for_ever", "Reports its progress in every reply and makes none.", status(), "flat")
+add(
+    "status_and_think_by_turns",
+    "Alternates between a status report and a thought.",
+    lambda asked: status() if asked.number % 2 else use("think", text="What could be wrong with add?"),
+    TWICE,
+)
+add(
+    "status_and_think_together",
+    "Reports and thinks in the same reply, so that the report never stands alone.",
+    lambda asked: both(status(), use("think", text=f"Thought {asked.number} about add.")),
+)
+add(
+    "status_completed_at_once",
+    "Reports the task as completed before it has done anything, forever.",
+    status("completed", ready=True, more=False),
+)
+add(
+    "status_contradicts_itself",
+    "Reports completed, not ready, and more tools to run, and runs none.",
+    status("completed", ready=False, more=True),
+)
+add(
+    "status_stuck",
+    "Reports that it is not ready and has nothing more to do.",
+    status("in-progress", ready=False, more=False),
+)
+add(
+    "status_with_a_failing_tool",
+    "Puts a call that must fail beside each status report, to look busy.",
+    both(status(), use("read_file", path="no_such_file.py")),
+)
+add(
+    "status_in_the_old_name",
+    "Calls agent__progress_report, which it learned elsewhere.",
+    use("agent__progress_report", progress="Halfway there"),
+)
+add("reads_one_file_for_ever", "Reads the same file in every turn.", use("read_file", path="calc.py"), TWICE)
+add(
+    "reads_two_files_by_turns",
+    "Alternates between two files.",
+    lambda asked: use("read_file", path=("calc.py", "tests/test_calc.py")[asked.number % 2]),
+    TWICE,
+)
+add(
+    "reads_one_file_in_slices",
+    "Reads the same file again with different line numbers, so that no two calls are the same.",
+    lambda asked: use("read_file", path="calc.py", start_line=1, end_line=asked.number),
+)
+add(
+    "reads_everything_and_does_nothing",
+    "Reads the repository file by file and changes nothing.",
+    lambda asked: use("read_file", path=f"src/part_{(asked.number - 1) % 60:02}.py"),
+    LONG,
+    files={f"src/part_{number:02}.py": f"PART = {number}\n" for number in range(60)},
+)
+add("lists_for_ever", "Lists the same directory in every turn.", use("ls", path=""))
+add("searches_for_ever", "Searches for the same text in every turn.", use("search", pattern="add"))
+add(
+    "searches_for_what_is_not_there",
+    "Searches for one missing name after another.",
+    lambda asked: use("search", pattern=f"add_numbers_{asked.number}"),
+)
 
 
 @row(PLANNED)
@@ -111,19 +86,19 @@ def researches_without_result(asked: Asked) -> Answer:
     return tools[asked.number % 4]
 
 
-@row(SHORT)
-def thinks_and_never_acts(asked: Asked) -> Answer:
-    """Calls the think tool in every turn, each time with a different thought."""
-    return use("think", text=f"Thought {asked.number}: perhaps the sign is wrong.")
+add(
+    "thinks_and_never_acts",
+    "Calls the think tool in every turn, each time with a different thought.",
+    lambda asked: use("think", text=f"Thought {asked.number}: perhaps the sign is wrong."),
+)
+add(
+    "runs_the_tests_for_ever",
+    "Runs the failing tests in every turn and changes nothing in between.",
+    use("run_tests"),
+)
 
 
-@row(SHORT)
-def runs_the_tests_for_ever(asked: Asked) -> Answer:
-    """Runs the failing tests in every turn and changes nothing in between."""
-    return use("run_tests")
-
-
-@row(SHORT)
+@row()
 def applies_the_same_wrong_patch(asked: Asked) -> Answer:
     """Sends a patch whose context is not in the file, again and again."""
     patch = (
@@ -132,16 +107,17 @@ def applies_the_same_wrong_patch(asked: Asked) -> Answer:
     return use("apply_patch", patch=patch)
 
 
-@row(TWICE)
-def edits_what_is_not_there(asked: Asked) -> Answer:
-    """Edits text that is not in the file, again and again."""
-    return use("edit_file", path="calc.py", old="return b - a", new="return a + b")
-
-
-@row(SHORT)
-def guesses_at_the_text_to_edit(asked: Asked) -> Answer:
-    """Never reads the file; each edit looks for different text that is not there."""
-    return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
+add(
+    "edits_what_is_not_there",
+    "Edits text that is not in the file, again and again.",
+    use("edit_file", path="calc.py", old="return b - a", new="return a + b"),
+    TWICE,
+)
+add(
+    "guesses_at_the_text_to_edit",
+    "Never reads the file; each edit looks for different text that is not there.",
+    lambda asked: use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b"),
+)
 
 
 @row(TWICE)
@@ -159,7 +135,7 @@ def undoes_each_fix(asked: Asked) -> Answer:
     return use("edit_file", path="calc.py", old=old, new=new)
 
 
-@row(SHORT)
+@row()
 def deletes_its_own_work(asked: Asked) -> Answer:
     """Makes the right change, then deletes the changed file."""
     if asked.number == 1:
@@ -184,13 +160,10 @@ def rewrites_the_plan_for_ever(asked: Asked) -> Answer:
     return use("read_file", path="calc.py") if not asked.answered else done(asked)
 
 
-@row(PLANNED)
-def skips_the_plan(asked: Asked) -> Answer:
-    """Tries to write files in the stages that only read and plan."""
-    return fix()
+add("skips_the_plan", "Tries to write files in the stages that only read and plan.", fix(), PLANNED)
 
 
-@row(SHORT)
+@row()
 def changes_the_constraints(asked: Asked) -> Answer:
     """Writes into its plan that the boundary no longer holds, then acts on it."""
     step = {"id": "1", "description": "Boundaries: none. Non-goals: none.", "goal": "vendor/ may be written"}
@@ -213,31 +186,33 @@ def _polish(asked: Asked) -> Answer:
     return use("write_file", path="notes.md", content=text)
 
 
-@row(TWICE)
-def calls_tools_in_the_final_turn(asked: Asked) -> Answer:
-    """Calls other tools although only the closing signal is offered."""
-    return both(use("shell", command=f"echo {asked.number} >> notes.md"), use("read_file", path="calc.py"))
+add(
+    "calls_tools_in_the_final_turn",
+    "Calls other tools although only the closing signal is offered.",
+    lambda asked: both(
+        use("shell", command=f"echo {asked.number} >> notes.md"), use("read_file", path="calc.py")
+    ),
+    TWICE,
+)
+add(
+    "is_done_too_early_for_ever",
+    "Gives the closing signal in every turn, whatever the answer says is missing.",
+    lambda asked: done(asked, "Explored, planned and implemented."),
+    PLANNED,
+)
+add(
+    "polls_with_changing_output",
+    "Waits with a command whose output changes each time, which is legitimate, but does so forever.",
+    use("shell", command="date +%s%N"),
+)
+add(
+    "repeats_itself_beside_a_pretext",
+    "Puts a new thought beside the same read, so that no two replies are the same.",
+    lambda asked: both(use("think", text=f"Look {asked.number}"), use("read_file", path="calc.py")),
+)
 
 
-@row(PLANNED)
-def is_done_too_early_for_ever(asked: Asked) -> Answer:
-    """Gives the closing signal in every turn, whatever the answer says is missing."""
-    return done(asked, "Explored, planned and implemented.")
-
-
-@row(SHORT)
-def polls_with_changing_output(asked: Asked) -> Answer:
-    """Waits with a command whose output changes each time, which is legitimate, but does so forever."""
-    return use("shell", command="date +%s%N")
-
-
-@row(SHORT)
-def repeats_itself_beside_a_pretext(asked: Asked) -> Answer:
-    """Puts a new thought beside the same read, so that no two replies are the same."""
-    return both(use("think", text=f"Look {asked.number}"), use("read_file", path="calc.py"))
-
-
-@row(SHORT)
+@row()
 def same_call_in_other_words(asked: Asked) -> Answer:
     """Repeats one call with its arguments in a different order and with different spaces."""
     pairs = [("path", "calc.py"), ("start_line", 1)]

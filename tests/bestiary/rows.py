@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bestiary.server import Behave
+from bestiary.speech import Answer
 
 FLOWS = Path(__file__).parent / "flows"
 SHORT = str(FLOWS / "short.yaml")
@@ -51,7 +52,7 @@ class Theme:
     title: str
     rows: list[Row] = field(default_factory=list)
 
-    def row(self, flow: str = "flat", **circumstances: Any) -> Callable[[Behave], Behave]:
+    def row(self, flow: str = SHORT, **circumstances: Any) -> Callable[[Behave], Behave]:
         def add(behave: Behave) -> Behave:
             reported = " ".join((behave.__doc__ or "").split())
             name = getattr(behave, "__name__", "")
@@ -60,6 +61,9 @@ class Theme:
 
         return add
 
-    def add(self, name: str, reported: str, behave: Behave, flow: str = "flat", **circumstances: Any) -> None:
-        """A row that is made from data."""
-        self.rows.append(Row(name, self.title, reported, behave, flow, **circumstances))
+    def add(
+        self, name: str, reported: str, behave: Behave | Answer, flow: str = SHORT, **circumstances: Any
+    ) -> None:
+        """A row that is made from data; an answer instead of a behaviour is given to every request."""
+        made = behave if callable(behave) else lambda asked: behave
+        self.rows.append(Row(name, self.title, reported, made, flow, **circumstances))

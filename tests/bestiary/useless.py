@@ -23,50 +23,18 @@ REPAIRED = {
     ),
 }
 """Tests that tell `repair` which lines to suspect; without suspects, it is `staged`."""
-NAMES = (
-    "empty_replies",
-    "whitespace_replies",
-    "apologises_for_ever",
-    "asks_for_permission",
-    "refuses_the_task",
-    "reasons_without_end",
-    "calls_in_prose",
-    "cut_off_in_its_text",
-    "cut_off_in_its_arguments",
-    "claims_without_a_change",
-    "claims_that_tests_pass",
-    "success_only_in_words",
-    "repeats_one_word",
-    "status_for_ever",
-    "status_and_think_by_turns",
-    "status_and_think_together",
-    "status_completed_at_once",
-    "status_contradicts_itself",
-    "status_stuck",
-    "status_with_a_failing_tool",
-    "status_in_the_old_name",
-    "thinks_and_never_acts",
-    "applies_the_same_wrong_patch",
-    "edits_what_is_not_there",
-    "guesses_at_the_text_to_edit",
-    "is_done_too_early_for_ever",
-    "broken_arguments_for_ever",
-    "arguments_of_wrong_types",
-    "arguments_that_are_no_object",
-    "arguments_without_the_required",
-    "unknown_tools",
-    "tools_without_a_name",
-    "deeply_nested_arguments",
-    "huge_arguments",
-    "reads_devices",
-    "a_closing_signal_for_another_stage",
-    "deep_metadata",
-    "context_overflow_for_ever",
-    "http_413_for_ever",
-    "choices_of_wrong_types",
-    "stream_that_never_ends",
-    "stream_of_ever_new_calls",
-)
+NAMES = """
+empty_replies whitespace_replies apologises_for_ever asks_for_permission refuses_the_task
+reasons_without_end calls_in_prose cut_off_in_its_text cut_off_in_its_arguments claims_without_a_change
+claims_that_tests_pass success_only_in_words repeats_one_word status_for_ever status_and_think_by_turns
+status_and_think_together status_completed_at_once status_contradicts_itself status_stuck
+status_with_a_failing_tool status_in_the_old_name thinks_and_never_acts applies_the_same_wrong_patch
+edits_what_is_not_there guesses_at_the_text_to_edit is_done_too_early_for_ever broken_arguments_for_ever
+arguments_of_wrong_types arguments_that_are_no_object arguments_without_the_required unknown_tools
+tools_without_a_name deeply_nested_arguments huge_arguments reads_devices a_closing_signal_for_another_stage
+deep_metadata context_overflow_for_ever http_413_for_ever choices_of_wrong_types stream_that_never_ends
+stream_of_ever_new_calls
+"""
 FIRST = "First I will think about the task."
 
 
@@ -109,7 +77,7 @@ _OWN = (
     plan_between_wrong_edits,
     reads_files_that_are_not_there,
 )
-BEHAVIOURS = {name: _KNOWN[name] for name in NAMES} | {
+BEHAVIOURS = {name: _KNOWN[name] for name in NAMES.split()} | {
     behave.__name__: Row(behave.__name__, TITLE, " ".join((behave.__doc__ or "").split()), behave, "")
     for behave in _OWN
 }

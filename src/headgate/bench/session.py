@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +53,6 @@ class BenchRun:
     keep: bool = False
     """Keep the folders in which the exercises were carried out."""
     watcher: Watcher = field(default_factory=Watcher)
-    now: Callable[[], float] = time.time
 
     def settings(self) -> RunSettings:
         """What the results depend on. ConfigError if something of it cannot be used."""
@@ -68,7 +67,7 @@ class BenchRun:
         """
         settings = self.settings()
         with self._owned():
-            keep_settings(self.out, settings, observe_facts(self.folder, self.now()))
+            keep_settings(self.out, settings, observe_facts(self.folder, time.time()))
             file = ResultFile(self.out / RESULTS)
             file.load()
             done = {result.name for result in file.results if result.judged}
@@ -93,7 +92,7 @@ class BenchRun:
             def hear(event: Event, exercise: Exercise = exercise) -> None:
                 self.watcher.hear(exercise, event)
 
-            run = ExerciseRun(exercise, self.terms, own, self.folder.resolve(), hear, self.now)
+            run = ExerciseRun(exercise, self.terms, own, self.folder.resolve(), hear)
             result = await run.run()
             keep_evidence(self.out, exercise.name, run.evidence)
             file.add(result)

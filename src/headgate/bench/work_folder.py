@@ -7,15 +7,17 @@ put back before each run, whatever has happened to the files.
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.bench.exercises import AGENT, TASK, Exercise
 from headgate.bench.languages import BUILT, unskip
+from headgate.core import show_path
 from headgate.reading import is_test
 from headgate.regular_files import open_up_folders
-from headgate.tree import git
+from headgate.tree import ConfinedTree, Reverter, git, mode_at, read_at
 
 _LEFT_OUT = frozenset(
     {".git", ".headgate", ".meta", ".docs", ".approaches", ".articles", ".exercism", "node_modules"}
@@ -41,9 +43,16 @@ class WorkFolder:
     """Where its links to installed packages lead."""
 
     def restore_tests(self) -> None:
-        """Puts the tests back as they were."""
-        for path, original in self.tests.items():
-            _restore(self.repo, path, original)
+        """Puts the tests back as they were. What stands in their way is removed; no link is followed."""
+        tree = ConfinedTree(self.repo)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as aside:
+            reverter = Reverter(self.repo, Path(aside))
+            for path, original in self.tests.items():
+                _open_up(self.repo, PurePosixPath(path))  # code under test may have locked a folder
+                shown = show_path(path)
+                content, mode = read_at(tree, shown, len(original.data)), mode_at(tree, shown)
+                if (content, mode) != (original.data, original.mode):
+                    reverter.put_file(path, original.data, original.mode)
 
 
 def make_work_folder(exercise: Exercise, place: Path, root: Path) -> WorkFolder:
@@ -129,23 +138,9 @@ def _commit(repo: Path) -> None:
     git(repo, *_AUTHOR, "commit", "-q", "--allow-empty", "--no-verify", "-m", "The exercise")
 
 
-def _restore(repo: Path, path: str, original: _Original) -> None:
-    """Puts one file back. What stands in the way of it, or of its folder, is removed; no link is followed."""
-    place = repo
-    *folders, name = PurePosixPath(path).parts
-    for part in folders:
-        open_up_folders(place)  # code under test may have locked it
-        place /= part
-        if place.is_symlink() or (place.exists() and not place.is_dir()):
-            place.unlink()
-        place.mkdir(exist_ok=True)
-    open_up_folders(place)
-    target = place / name
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    elif target.is_symlink() or (target.exists() and not target.is_file()):
-        target.unlink()
-    if not target.exists() or target.read_bytes() != original.data:
-        target.unlink(missing_ok=True)  # a hard link would change another file as well
-        target.write_bytes(original.data)
-    target.chmod(original.mode)
+def _open_up(repo: Path, path: PurePosixPath) -> None:
+    """Opens the folders that a file is in, down to one that is a link."""
+    for folder in reversed(path.parents):
+        if (place := repo / folder).is_symlink():
+            return
+        open_up_folders(place)

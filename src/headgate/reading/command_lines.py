@@ -160,47 +160,64 @@ _LAUNCHERS = word_set(
     node bundle php ruby perl cross-env dotenv composer
     """
 )
-_RUNNERS = word_set(
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """What is known about the command line of a test runner: words, separated by spaces."""
+
+    needs: str = ""
+    """Without this word behind it, the program is no test runner."""
+    commands: str = ""
+    """Words that may come before what is named."""
+    default: str = ""
+    """Where it looks if nothing is named."""
+    naming: str = ""
+    """Options with a file or folder of tests."""
+    patterns: str = ""
+    """Options with a pattern of file names."""
+    valued: str = ""
+    """Options with any other value, besides _LONG_VALUED."""
+    by_shape: bool = False
+    """Its tests lie beside the code, or in files of one fixed shape: what it names is no test."""
+
+
+_OTHERS = word_set(
     """
-    pytest py.test pytest-3 unittest nosetests nose nose2 trial ward green stestr jest vitest mocha
-    _mocha ava tap tape jasmine uvu karma rspec minitest cucumber behave robot pabot phpunit pest
-    paratest bats prove busted cram shellspec lit playwright cypress
+    nosetests nose nose2 trial ward green stestr ava tap tape jasmine uvu karma minitest pest paratest busted
+    cram shellspec lit
     """
 )
-_WITH_WORD = {
-    **dict.fromkeys(("deno", "bun", "mix", "rails", "go", "cargo", "swift", "dart", "flutter"), ("test",)),
-    "manage.py": ("test",),
-    "node": ("--test",),
-    "crystal": ("spec",),
+_RUNNERS = {
+    **dict.fromkeys(_OTHERS, _Runner()),
+    **dict.fromkeys(("deno", "bun", "mix", "rails"), _Runner("test")),
+    **dict.fromkeys(("go", "cargo", "swift", "dart", "flutter", "manage.py"), _Runner("test", by_shape=True)),
+    "behave": _Runner(default="features", valued="-D -t -f -o -n -i -e"),
+    "bats": _Runner(valued="-f -F -j -o"),
+    "crystal": _Runner("spec", default="spec"),
+    "cucumber": _Runner(default="features"),
+    "cypress": _Runner(commands="run", naming="--spec", valued="-b -c -C -P --project --browser"),
+    "jest": _Runner(
+        naming="--testPathPattern --testPathPatterns --runTestsByPath",
+        valued="-c -t -w -i --rootDir --roots --projects --selectProjects",
+    ),
+    "mocha": _Runner(naming="--spec --file", valued="-r -R -g -f -t -u -n --extension --package --opts"),
+    "node": _Runner("--test", valued="-r --require --import --loader"),
+    "phpunit": _Runner(valued="-c -d"),
+    "playwright": _Runner(commands="test", valued="-c -g -j --project"),
+    "prove": _Runner(default="t", valued="-I -j -e"),
+    "pytest": _Runner(naming="--rootdir", valued="-k -m -p -c -o -n -W -r"),
+    "robot": _Runner(valued="-d -v -i -e -t -s -L -P -o -l -N -V -A"),
+    "rspec": _Runner(default="spec", patterns="-P --pattern", valued="-I -r -e -f -o -t"),
+    "unittest": _Runner(
+        commands="discover",
+        naming="-s --start-directory",
+        patterns="-p --pattern",
+        valued="-t --top-level-directory -k",
+    ),
+    "vitest": _Runner(commands="run watch dev", naming="--dir", valued="-c -t -r --root --project"),
 }
-_BY_SHAPE = frozenset({"go", "cargo", "swift", "dart", "flutter", "manage.py"})
-"""Runners whose tests lie beside the code, or in files of one fixed shape: what they name is no test."""
-_DEFAULTS = {"prove": "t", "behave": "features", "cucumber": "features", "rspec": "spec", "crystal": "spec"}
-_NAMING = {
-    "unittest": {"-s", "--start-directory"},
-    "pytest": {"--rootdir"},
-    "vitest": {"--dir"},
-    "mocha": {"--spec", "--file"},
-    "cypress": {"--spec"},
-    "jest": {"--testPathPattern", "--testPathPatterns", "--runTestsByPath"},
-}
-_PATTERNS = {"unittest": {"-p", "--pattern"}, "rspec": {"-P", "--pattern"}}
-_VALUED = {
-    "unittest": {"-t", "--top-level-directory", "-k"},
-    "pytest": {"-k", "-m", "-p", "-c", "-o", "-n", "-W", "-r"},
-    "jest": {"-c", "-t", "-w", "-i", "--rootDir", "--roots", "--projects", "--selectProjects"},
-    "vitest": {"-c", "-t", "-r", "--root", "--project"},
-    "mocha": {"-r", "-R", "-g", "-f", "-t", "-u", "-n", "--extension", "--package", "--opts"},
-    "playwright": {"-c", "-g", "-j", "--project"},
-    "cypress": {"-b", "-c", "-C", "-P", "--project", "--browser"},
-    "robot": {"-d", "-v", "-i", "-e", "-t", "-s", "-L", "-P", "-o", "-l", "-N", "-V", "-A"},
-    "behave": {"-D", "-t", "-f", "-o", "-n", "-i", "-e"},
-    "prove": {"-I", "-j", "-e"},
-    "rspec": {"-I", "-r", "-e", "-f", "-o", "-t"},
-    "phpunit": {"-c", "-d"},
-    "bats": {"-f", "-F", "-j", "-o"},
-    "node": {"-r", "--require", "--import", "--loader"},
-}
+_ALIASES = {"py.test": "pytest", "pytest-3": "pytest", "_mocha": "mocha", "pabot": "robot"}
 _LONG_VALUED = word_set(
     """
     --cov --cov-config --cov-report --ignore --ignore-glob --deselect --confcutdir --basetemp
@@ -215,13 +232,6 @@ _SOURCES = frozenset(
     {"--doctest-modules", "--doctest-glob", "--findRelatedTests", "related", "--pyargs", "--listTests"}
 )
 """With one of these, what is named may be the code itself."""
-_SUBCOMMANDS = {
-    "unittest": ("discover",),
-    "vitest": ("run", "watch", "dev"),
-    "playwright": ("test",),
-    "cypress": ("run",),
-    **_WITH_WORD,
-}
 UNITTEST_PATTERN = "test*.py"
 """What unittest looks for when it is not given another pattern."""
 
@@ -244,22 +254,19 @@ def read_runner(words: Sequence[str]) -> RunnerCall | None:
     place = find_runner(words)
     if place is None:
         return None
-    name = _base(words[place])
-    arguments = words[place + 1 :]
-    kind = _kind(name)
-    if kind in _BY_SHAPE or not _SOURCES.isdisjoint(word.partition("=")[0] for word in arguments):
+    kind = _name_of(words[place])
+    runner, arguments = _RUNNERS[kind], words[place + 1 :]
+    if runner.by_shape or not _SOURCES.isdisjoint(word.partition("=")[0] for word in arguments):
         return RunnerCall(kind)
-    paths, patterns, positional = _read_arguments(kind, arguments)
+    paths, patterns, positional = _read_arguments(runner, arguments)
     if kind == "unittest":
         bare = not positional and not paths and not patterns
         return _unittest(paths, patterns, positional, discovers=bare or "discover" in arguments)
-    named = [*paths, *(word.partition("::")[0] for word in positional)]
-    if not named and kind in _DEFAULTS:
-        named = [_DEFAULTS[kind]]
+    named = [*paths, *(word.partition("::")[0] for word in positional)] or [runner.default]
     return RunnerCall(kind, tuple(word for word in named if word), (), tuple(patterns))
 
 
-def _read_arguments(kind: str, arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+def _read_arguments(runner: _Runner, arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """What options name, the patterns that options give, and the words that are no option's."""
     paths: list[str] = []
     patterns: list[str] = []
@@ -274,14 +281,14 @@ def _read_arguments(kind: str, arguments: Sequence[str]) -> tuple[list[str], lis
         elif skipping:
             skipping = False
         elif not word.startswith("-"):
-            if positional or word not in _SUBCOMMANDS.get(kind, ()):
+            if positional or word not in (runner.needs, *runner.commands.split()):
                 positional.append(word)
-        elif option in _NAMING.get(kind, ()) or option in _PATTERNS.get(kind, ()):
-            target = paths if option in _NAMING.get(kind, ()) else patterns
+        elif option in (*runner.naming.split(), *runner.patterns.split()):
+            target = paths if option in runner.naming.split() else patterns
             waiting = None if equals else target
             target += [value] if equals else []
         else:
-            skipping = not equals and (option in _VALUED.get(kind, ()) or option in _LONG_VALUED)
+            skipping = not equals and (option in runner.valued.split() or option in _LONG_VALUED)
     return paths, patterns, positional
 
 
@@ -297,12 +304,13 @@ def _unittest(paths: list[str], patterns: list[str], positional: list[str], *, d
 def find_runner(words: Sequence[str]) -> int | None:
     """Which word of a command is the test runner that it calls; None if it calls none."""
     for index, word in enumerate(words):
-        name = _base(word)
-        if name in _WITH_WORD and not set(_WITH_WORD[name]).isdisjoint(words[index + 1 : index + 4]):
-            return index
-        if name in _RUNNERS:
+        runner = _RUNNERS.get(_name_of(word))
+        if runner and runner.needs:
+            if runner.needs in words[index + 1 : index + 4]:
+                return index
+        elif runner:
             return index if index == 0 or words[index - 1] == "-m" else _after_launchers(words, index)
-        if index == 0 and not _launches(name):
+        if index == 0 and not _launches(_name_of(word)):
             return None
     return None
 
@@ -314,16 +322,14 @@ def _after_launchers(words: Sequence[str], index: int) -> int | None:
         for previous, word in zip(("", *words), words[:index], strict=False)
         if not word.startswith("-") and not previous.startswith("-")
     ]
-    return index if all(_launches(_base(word)) for word in before) else None
+    return index if all(_launches(_name_of(word)) for word in before) else None
 
 
 def _launches(name: str) -> bool:
     return name in _LAUNCHERS or _PYTHON.fullmatch(name) is not None or name == "manage.py"
 
 
-def _base(word: str) -> str:
-    return word.rpartition("/")[2].removesuffix(".exe").removesuffix(".js").removesuffix(".cmd")
-
-
-def _kind(name: str) -> str:
-    return {"py.test": "pytest", "pytest-3": "pytest", "_mocha": "mocha", "pabot": "robot"}.get(name, name)
+def _name_of(word: str) -> str:
+    """The usual name of a program."""
+    name = word.rpartition("/")[2].removesuffix(".exe").removesuffix(".js").removesuffix(".cmd")
+    return _ALIASES.get(name, name)

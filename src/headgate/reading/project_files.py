@@ -26,6 +26,14 @@ _CALL = regex(r"\$\([^()]*\)")
 _JUST_RECIPE = regex(r"@?([A-Za-z_][\w-]*)(?:\s+[^:]*)?:(?!=)\s*(.*)")
 _JUST_VARIABLE = regex(r"\{\{\s*([\w-]+)\s*\}\}")
 _TOX_VALUE = regex(r"\{\[([^\]]+)\]([\w]+)\}")
+_PYTEST_FILES = {
+    "pytest.ini": "pytest",
+    ".pytest.ini": "pytest",
+    "pyproject.toml": "",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+}
+"""Where pytest looks for settings, in this order, and the section that has them; none for TOML."""
 _TOX_WORDS = {"toxinidir": ".", "tox_root": ".", "envpython": "python", "env_python": "python"}
 
 
@@ -129,10 +137,7 @@ def nox_commands(text: str) -> list[str]:
 
 def pytest_settings(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """`testpaths` and `python_files`, by the first of pytest's own files (name to text) that has either."""
-    for name, section in (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("pyproject.toml", "")):
-        if name in files and any(found := _pytest_part(files[name], section)):
-            return found
-    for name, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+    for name, section in _PYTEST_FILES.items():
         if name in files and any(found := _pytest_part(files[name], section)):
             return found
     return [], []

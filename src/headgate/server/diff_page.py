@@ -79,11 +79,11 @@ class ShownDiff:
         return bool(self.more_files) or any(file.cut for file in self.files)
 
 
-def show_diff(text: str, most: int = ALL_LINES) -> ShownDiff:
+def show_diff(text: str) -> ShownDiff:
     """A diff that git wrote. Long files and long diffs are cut; all of it is counted."""
     files = list(read_git_diff(text))
     shown: list[ShownFile] = []
-    left = most
+    left = ALL_LINES
     for number, file in enumerate(files[:FILE_COUNT], 1):
         made = _show_file(file, number, min(left, FILE_LINES))
         left -= sum(len(hunk.lines) for hunk in made.hunks)
