@@ -77,7 +77,7 @@ CONFIG = "verification: {steps: [{name: check, command: grep -q two a.txt}]}\n"
 CLASSES = {
     "State": ("core/state.py", "State"),
     "StageState": ("core/attempt.py", "StageState"),
-    "Report": ("core/report.py", "Report"),
+    "Report": ("log/report.py", "Report"),
     "Job": ("run/job.py", "Job"),
     "Kind": ("run/stage.py", "Kind"),
 }

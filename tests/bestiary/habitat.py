@@ -16,9 +16,9 @@ import yaml
 from bestiary.rows import USELESS_REQUESTS, Row
 from bestiary.server import Cage
 from headgate.config import load_config
-from headgate.core import Constraints, DecisionMade, Event, Report
-from headgate.core.report import report_problems
+from headgate.core import Constraints, DecisionMade, Event
 from headgate.engine import Engine
+from headgate.log import Report, report_problems
 
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PATIENCE = 60.0

@@ -9,9 +9,10 @@ import pytest
 
 from headgate.checks import CHECKS, Check, Facts, registry_of
 from headgate.config import load_config
-from headgate.core import Broken, CheckFinished, CheckSpec, Constraints, Fail, Pass, Report, Verdict
+from headgate.core import Broken, CheckFinished, CheckSpec, Constraints, Fail, Pass, Verdict
 from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
+from headgate.log import Report
 
 FLOW = """
 stages:

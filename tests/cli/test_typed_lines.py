@@ -22,8 +22,9 @@ from headgate.cli.interactive.typed_lines import (
     read_line,
 )
 from headgate.cli.task_text import FIX_OUTPUT, TaskInput
-from headgate.core import Report, State, UsageLine, build_report
+from headgate.core import State, UsageLine
 from headgate.errors import ConfigError
+from headgate.log import Report, build_report
 
 
 @pytest.mark.parametrize(

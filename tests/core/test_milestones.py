@@ -36,9 +36,9 @@ from headgate.core import (
     VerifyFinished,
     VerifyRuns,
     VerifyStarted,
-    write_summary,
 )
 from headgate.core.counts import Fault, describe_faults
+from headgate.log import write_summary
 
 STARTED = TaskStarted(
     text="x",

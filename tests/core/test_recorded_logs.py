@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core import Event, State, build_report, read_body, render_markdown
+from headgate.core import Event, State, read_body
+from headgate.log import build_report, render_markdown
 
 LOGS = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
 

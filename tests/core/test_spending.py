@@ -15,9 +15,7 @@ from headgate.core import (
     State,
     Usage,
     UsageLine,
-    build_report,
     read_body,
-    render_markdown,
     say_cost,
     say_usage,
     spent,
@@ -26,6 +24,7 @@ from headgate.core import (
 from headgate.errors import ReplyInvalid
 from headgate.features.compaction import StageCompacted
 from headgate.features.phases import PhaseProbed
+from headgate.log import build_report, render_markdown
 
 FREE = ModelSettings(model="openai/local")
 DEAR = ModelSettings(model="openai/dear", price=Price(input=3, cached=0.3, output=15))

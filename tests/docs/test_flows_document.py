@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from headgate.config import load_config
-from headgate.core import FLAT_NAMES, Constraints, Options, Report
+from headgate.core import FLAT_NAMES, Constraints, Options
 from headgate.engine import Engine
+from headgate.log import Report
 from headgate.models import ScriptedModel
 from launcher import is_plain, run_headgate
 

@@ -11,7 +11,6 @@ FACES = {"cli", "library", "models.network", "models.textcalls"}
 KNOWN = {
     "bench.languages",
     "config.schema",
-    "core.report",
     "core.task",
     "core.view",
     "engine.assembly",

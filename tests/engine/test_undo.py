@@ -16,10 +16,10 @@ from undo_cases import (
     write,
 )
 
-from headgate.core import EditsNoticed, RewriteStarted, TaskStarted, build_report, fold
+from headgate.core import EditsNoticed, RewriteStarted, TaskStarted, fold
 from headgate.engine import Overlap, Undone
 from headgate.errors import ConfigError
-from headgate.log import Draft
+from headgate.log import Draft, build_report
 
 
 async def undo(bench: Bench, task: str = "t1") -> Undone:

@@ -15,18 +15,16 @@ from headgate.core import (
     Constraints,
     MergeVerified,
     Options,
-    Report,
     RewriteStarted,
     TaskStarted,
     VerifyStep,
     WorktreeCommitted,
-    build_report,
     fold,
 )
 from headgate.engine import Engine, Merged, MergeProgress, Overlap, Undone
 from headgate.engine.followed import find_followed
 from headgate.errors import ConfigError
-from headgate.log import Draft
+from headgate.log import Draft, Report, build_report
 from headgate.process import NoSandbox, find_bubblewrap
 from headgate.tree import decode_changes
 

@@ -12,8 +12,9 @@ from threading import Event, Thread
 from typing import Any
 
 from headgate.config import load_config
-from headgate.core import Constraints, Message, Options, Reply, Report, Request, ToolCall, Usage
+from headgate.core import Constraints, Message, Options, Reply, Request, ToolCall, Usage
 from headgate.engine import Engine
+from headgate.log import Report
 
 Call = tuple[str, dict[str, Any]]
 LINES = "".join(f"line {number}\n" for number in range(1, 31))

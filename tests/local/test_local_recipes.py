@@ -30,8 +30,8 @@ from headgate.core import (
     ToolCall,
     ToolFinished,
 )
-from headgate.core.report import report_problems
 from headgate.engine import Engine
+from headgate.log import report_problems
 from headgate.models.network import open_model
 
 PATIENCE = 900.0

@@ -18,13 +18,12 @@ from headgate.core import (
     Reply,
     ReplyFailed,
     ReplyReceived,
-    Report,
     Request,
     ToolCall,
     ViewCompacted,
 )
-from headgate.core.report import report_problems
 from headgate.engine import Engine
+from headgate.log import Report, report_problems
 from headgate.models.network import open_model
 
 PATIENCE = 300.0

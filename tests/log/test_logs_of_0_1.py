@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from headgate.core import Event, State, TaskStarted, build_report, expand_flow, read_body
+from headgate.core import Event, State, TaskStarted, expand_flow, read_body
+from headgate.log import build_report
 
 FLOW = {
     "name": "short",

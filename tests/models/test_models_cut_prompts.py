@@ -16,13 +16,13 @@ from headgate.core import (
     Message,
     ModelSettings,
     PromptCut,
-    Report,
     Request,
     State,
     ToolSpec,
     ViewCompacted,
 )
 from headgate.engine import Engine
+from headgate.log import Report
 from headgate.models.network import open_model
 from headgate.models.servers import explain_remedy
 

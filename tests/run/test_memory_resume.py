@@ -19,11 +19,10 @@ from headgate.core import (
     ToolCall,
     ToolFinished,
     Usage,
-    build_report,
     fold,
 )
 from headgate.features.memory import Memories, Memory, TaskMemory, memory_tools
-from headgate.log import Bus, Store, TaskLog
+from headgate.log import Bus, Store, TaskLog, build_report
 from headgate.run import Job, restore, run_flow
 
 STAGES: list[dict[str, Any]] = [{"id": "keep", "tools": {"allow": ["memory_save", "memory_search"]}}]

@@ -31,9 +31,10 @@ from pydantic import BaseModel, ConfigDict
 from headgate.cli.commands.settle import apply_exit_code
 from headgate.cli.shared import EXIT_CODES
 from headgate.config import Loaded, ScoutSettings, load_config
-from headgate.core import Constraints, Event, Options, Price, Report, build_report, fold
+from headgate.core import Constraints, Event, Options, Price, fold
 from headgate.engine import Engine, Overlap
 from headgate.errors import ConfigError
+from headgate.log import Report, build_report
 from headgate.models import ScriptedModel
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one

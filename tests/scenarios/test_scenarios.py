@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core import TaskReport
-from headgate.core.report import REQUIRED
+from headgate.log import REQUIRED
 from headgate.process import NoSandbox, find_bubblewrap
 from scenarios.runner import (
     Outcome,

@@ -17,20 +17,11 @@ from headgate.bench.results import ExerciseResult, Timing, Tokens
 from headgate.bench.tries import TryRecorder, with_tries
 from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
 from headgate.config import Config, Loaded, ScoutSettings, flow_from_config, load_config
-from headgate.core import (
-    Constraints,
-    Event,
-    Flow,
-    Options,
-    Pass,
-    Report,
-    VerifyStarted,
-    VerifyStep,
-)
+from headgate.core import Constraints, Event, Flow, Options, Pass, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts, build_verifier, find_sandbox
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import Boundaries
-from headgate.log import Bus, Folder
+from headgate.log import Bus, Folder, Report
 from headgate.patterns import regex
 from headgate.process import NoSandbox, uninterrupted
 from headgate.tree import git

@@ -5,17 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.bench.results import TryResult
-from headgate.core import (
-    PLANNER,
-    CheckSpec,
-    DecisionMade,
-    Event,
-    Flow,
-    Report,
-    Stage,
-    VerifyFinished,
-)
+from headgate.core import PLANNER, CheckSpec, DecisionMade, Event, Flow, Stage, VerifyFinished
 from headgate.errors import ConfigError
+from headgate.log import Report
 from headgate.patterns import regex
 
 _RUN_ID = regex(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")

@@ -11,7 +11,8 @@ from rich.text import Text
 from headgate.bench import Exercise, ExerciseResult, Watcher, summarise
 from headgate.cli.live import Footer, console_for
 from headgate.cli.printing import clock, printable, say
-from headgate.core import Event, ReplyReceived, ToolStarted, VerifyFinished, VerifyStarted, try_line
+from headgate.core import Event, ReplyReceived, ToolStarted, VerifyFinished, VerifyStarted
+from headgate.log import try_line
 
 _TICK = 0.5
 _MOST_ROWS = 12

@@ -12,21 +12,16 @@ from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.control_characters import escape_controls
 from headgate.core import (
     FINAL_STATES,
-    Report,
     State,
     TaskState,
     Usage,
     UsageLine,
-    last_summary,
     plain,
     say_cost,
-    say_discarded,
-    say_merged,
-    say_unread,
     say_usage,
-    try_line,
     usage_table,
 )
+from headgate.log import Report, last_summary, say_discarded, say_merged, say_unread, try_line
 
 
 def print_ending(report: Report, *, to_stderr: bool = False) -> None:

@@ -17,9 +17,9 @@ from headgate.cli.printing import print_diff, say, say_json
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.cli.worker import on_interrupt, open_engine
-from headgate.core import SETTLED_STATES, Event, Report, Task, fold, plain
+from headgate.core import SETTLED_STATES, Event, Task, fold, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
-from headgate.log import Bus
+from headgate.log import Bus, Report
 
 IDS_SHOWN = 4
 

@@ -65,6 +65,7 @@ from headgate.core.event import (
     read_body,
 )
 from headgate.core.failures import (
+    FailureReport,
     condense_failures,
 )
 from headgate.core.flow import (
@@ -207,13 +208,6 @@ from headgate.core.recipes import (
     parse_type,
     without_tool,
 )
-from headgate.core.report import (
-    Report,
-    build_report,
-    render_markdown,
-    report_events,
-    try_line,
-)
 from headgate.core.research import (
     RESEARCH_TOOL,
     gives_research,
@@ -260,6 +254,7 @@ from headgate.core.settings import (
     VerifyStep,
     WorktreeSettings,
     over_limit,
+    package_of,
 )
 from headgate.core.short_form import (
     expand_flow,
@@ -288,16 +283,6 @@ from headgate.core.stage_events import (
 from headgate.core.state import (
     State,
     fold,
-)
-from headgate.core.summary import (
-    SHARED,
-    UNCHANGED,
-    WHY_NOT_IN_DIFF,
-    last_summary,
-    say_discarded,
-    say_merged,
-    say_unread,
-    write_summary,
 )
 from headgate.core.task import (
     FINAL_STATES,

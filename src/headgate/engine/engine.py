@@ -14,10 +14,8 @@ from headgate.core import (
     Constraints,
     Model,
     Options,
-    Report,
     State,
     Task,
-    build_report,
     check_line,
     check_task_text,
     parse_task_text,
@@ -45,7 +43,18 @@ from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
 from headgate.features.mentions.feature import check_mentions
 from headgate.guard import AskPerson
-from headgate.log import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
+from headgate.log import (
+    Bus,
+    CancelOutcome,
+    Folder,
+    Pause,
+    Report,
+    Store,
+    build_report,
+    complete_state,
+    find_pause,
+    load_state,
+)
 from headgate.process import FileLock
 from headgate.tree import DiskWorkspace
 

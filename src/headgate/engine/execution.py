@@ -18,7 +18,6 @@ from headgate.core import (
     Proposed,
     RecipeEnded,
     RecipeStarted,
-    Report,
     StageEnded,
     StageStarted,
     State,
@@ -45,7 +44,7 @@ from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, mak
 from headgate.errors import HeadgateError, describe_system
 from headgate.features.phases import PhaseChanged
 from headgate.guard import AskPerson, Restored, SecretNames
-from headgate.log import Bus, Folder, Store, TaskLog
+from headgate.log import Bus, Folder, Report, Store, TaskLog
 from headgate.models import ScriptedModel
 from headgate.process import FileLock, uninterrupted
 from headgate.run import (

@@ -12,14 +12,12 @@ from headgate.core import (
     State,
     Task,
     Workplace,
-    build_report,
-    render_markdown,
     say_reason,
     shorten,
 )
 from headgate.engine.tree import diff_of
 from headgate.errors import HeadgateError
-from headgate.log import Store, TaskRow, load_state
+from headgate.log import Store, TaskRow, build_report, load_state, render_markdown
 from headgate.run import Followed
 
 MOST_BEFORE = 10

@@ -18,9 +18,7 @@ from headgate.core import (
     VerifyStep,
     Workplace,
     WorktreeRemoved,
-    build_report,
     clean_text,
-    say_discarded,
     show_path,
 )
 from headgate.engine.bring_in import Clock, Overlap, Plan, own_workspace, working_alone, write_plan
@@ -29,7 +27,7 @@ from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
 from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
-from headgate.log import Draft, Folder, Store, TaskRow, load_state
+from headgate.log import Draft, Folder, Store, TaskRow, build_report, load_state, say_discarded
 from headgate.run import hashes_of
 from headgate.tree import Misfit, Snapshots, fit, record_proposal
 

@@ -13,7 +13,6 @@ from headgate.core import (
     PrivilegesRemoved,
     ProposalMade,
     Proposed,
-    Report,
     RewriteRefused,
     Task,
     TaskEnded,
@@ -22,10 +21,7 @@ from headgate.core import (
     Workplace,
     WorktreeCommitted,
     WorktreeRemoved,
-    build_report,
     clean_text,
-    report_events,
-    write_summary,
 )
 from headgate.engine.authors import is_running_something
 from headgate.engine.proposals import redact_unread
@@ -34,7 +30,7 @@ from headgate.engine.tree import Changes, TaskTree
 from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import HeadgateError, StoreError
 from headgate.guard import Protected
-from headgate.log import Folder, LineWaits, Store, TaskLog
+from headgate.log import Folder, LineWaits, Report, Store, TaskLog, build_report, report_events, write_summary
 
 MOST_LOST = 10
 """Protected files that are named if they could not be restored."""

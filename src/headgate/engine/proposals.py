@@ -20,13 +20,12 @@ from headgate.core import (
     ToolFinished,
     ToolStarted,
     fold,
-    report_events,
 )
 from headgate.engine.bring_in import bring_in
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError
 from headgate.guard import DEFAULT_SECRETS, redactor
-from headgate.log import Draft, Folder, Store
+from headgate.log import Draft, Folder, Store, report_events
 from headgate.run import Job, hashes_of
 from headgate.tree import Misfit, OverlayWorkspace, decode_changes
 

@@ -24,7 +24,6 @@ from headgate.core import (
     StoreRestored,
     Task,
     Workplace,
-    build_report,
 )
 from headgate.engine.assembly import protected_tests, protection_for
 from headgate.engine.tree import hides_secrets
@@ -36,7 +35,7 @@ from headgate.guard import (
     ResolvedBoundaries,
     Restored,
 )
-from headgate.log import REPORTED, Folder, Store, load_state
+from headgate.log import REPORTED, Folder, Store, build_report, load_state
 from headgate.process import FileLock, kill_leftovers
 from headgate.regular_files import open_up_folders
 from headgate.tree import Snapshots, remove_copies, settle_writes

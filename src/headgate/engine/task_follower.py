@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from headgate.core import Event, Report, State, Task, build_report
-from headgate.log import Bus, Store
+from headgate.core import Event, State, Task
+from headgate.log import Bus, Report, Store, build_report
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,13 @@ from headgate.core import (
     State,
     VerifyRuns,
     Workplace,
-    build_report,
-    say_discarded,
     show_path,
 )
 from headgate.engine.authors import own_spans
 from headgate.engine.bring_in import Clock, Overlap, Plan, own_workspace, working_alone, write_plan
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
-from headgate.log import Folder, Store, TaskRow, load_state
+from headgate.log import Folder, Store, TaskRow, build_report, load_state, say_discarded
 from headgate.run import hashes_of
 from headgate.tree import Difference, Misfit, ProposedChange, Snapshots, ancestors, fit
 

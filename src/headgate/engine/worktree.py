@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config import Config
-from headgate.core import Options, Report, Task, parse_path
+from headgate.core import Options, Task, parse_path
 from headgate.errors import ConfigError, HeadgateError
 from headgate.features.mentions.feature import without_signs
-from headgate.log import Folder
+from headgate.log import Folder, Report
 from headgate.tree import (
     GitFailed,
     IgnoredPaths,

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from headgate.core import Decision, Report, Task, TaskResumed
+from headgate.core import Decision, Task, TaskResumed
 from headgate.engine import FEATURES, KINDS
 from headgate.errors import ConfigError
 from headgate.library.checkpoints import named_after
@@ -13,7 +13,7 @@ from headgate.library.log import FileLines, FlowLog, Lines
 from headgate.library.request import RunRequest, open_models
 from headgate.library.restoring import Source, describe_flow, log_lines
 from headgate.library.surroundings import FolderTree, NoFiles, NoTree
-from headgate.log import Bus
+from headgate.log import Bus, Report
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place, restore
 from headgate.run import run_flow as run_job
 from headgate.tools import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate.config import load_config
-from headgate.core import Constraints, Decision, Event, Limits, Model, ModelSettings, Report, State, Task
+from headgate.core import Constraints, Decision, Event, Limits, Model, ModelSettings, State, Task
 from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
 from headgate.library.flow import CompiledFlow
@@ -15,7 +15,7 @@ from headgate.library.following import RECENT
 from headgate.library.lines import Head, encode_commit
 from headgate.library.request import RunRequest
 from headgate.library.restoring import Source, describe_flow
-from headgate.log import Bus, Folder, Store, load_state
+from headgate.log import Bus, Folder, Report, Store, load_state
 from headgate.run import Job
 
 _OF_PROGRAM = "program"

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.core import Decision, Note, Report, Stage, State, UsageLine, all_stages
+from headgate.core import Decision, Note, Stage, State, UsageLine, all_stages
 from headgate.library.flow import CompiledFlow
+from headgate.log import Report
 from headgate.run import read_output
 
 Status = Literal["completed", "exhausted", "skipped", "failed", "cancelled"]

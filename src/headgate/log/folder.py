@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from headgate.control_characters import escape_controls
-from headgate.core import COMMANDS_FOLDER, OWN_FOLDER, Report, State, TaskState, render_markdown
+from headgate.core import COMMANDS_FOLDER, OWN_FOLDER, State, TaskState
 from headgate.errors import ConfigError, HeadgateError, StoreError
 from headgate.log.file import sync_folder
+from headgate.log.report import Report, render_markdown
 from headgate.process import FileLock
 from headgate.regular_files import (
     OwnFolder,

@@ -19,12 +19,11 @@ from headgate.core import (
     StepResult,
     VerifyFinished,
     VerifyStarted,
-    build_report,
     say_cost,
 )
 from headgate.engine import ConfigReader
 from headgate.errors import ConfigError, HeadgateError
-from headgate.log import Pause, Store, TaskRow
+from headgate.log import Pause, Store, TaskRow, build_report
 from headgate.models import find_endpoint
 from headgate.patterns import regex
 from headgate.server.templating import first_line

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from headgate.core import (
-    Constraints,
-    Options,
-    Report,
-    build_report,
-    check_line,
-    check_task_text,
-    parse_task_text,
-    plain,
-)
+from headgate.core import Constraints, Options, check_line, check_task_text, parse_task_text, plain
 from headgate.engine import (
     RETRIED_STATES,
     ConfigReader,
@@ -28,7 +19,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
-from headgate.log import TaskRow
+from headgate.log import Report, TaskRow, build_report
 from headgate.patterns import regex
 from headgate.server.feed import Feed
 from headgate.server.problems import RequestRefused

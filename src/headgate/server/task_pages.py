@@ -17,14 +17,13 @@ from headgate.core import (
     Rewrites,
     State,
     Workplace,
-    build_report,
     parse_task_text,
     plain,
     say_cost,
     usage_table,
 )
 from headgate.engine import FLOW_NAMES, RETRIED_STATES, detail_lines, is_mergeable
-from headgate.log import TaskRow, find_pause, load_state
+from headgate.log import TaskRow, build_report, find_pause, load_state
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.page_data import (
     SHOWN_STATES,

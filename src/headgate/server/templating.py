@@ -14,8 +14,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from headgate.core import plain, plan_items, say_merged, show_hidden
+from headgate.core import plain, plan_items, show_hidden
 from headgate.engine import count_tokens
+from headgate.log import say_merged
 from headgate.patterns import regex
 
 _TYPES = {

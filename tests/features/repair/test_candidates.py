@@ -18,7 +18,6 @@ from headgate.core import (
     Finish,
     Message,
     Reply,
-    Report,
     Request,
     StageEnded,
     StageStarted,
@@ -28,6 +27,7 @@ from headgate.engine import Engine
 from headgate.features.repair.answers import CODE
 from headgate.features.repair.candidates import STOP
 from headgate.features.repair.suspects import Evidence, read_evidence, write_evidence
+from headgate.log import Report
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"
 TEST = """\

@@ -13,13 +13,13 @@ from headgate.core import (
     Event,
     Message,
     Reply,
-    Report,
     Request,
     StageStarted,
     ToolCall,
     VerifyFinished,
 )
 from headgate.engine import Engine
+from headgate.log import Report
 
 BROKEN = "def total(prices):\n    return sum(prices) + 1\n"
 SOUND = BROKEN.replace(" + 1", "")

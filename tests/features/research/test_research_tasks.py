@@ -10,8 +10,9 @@ import yaml
 
 from features.research.site import Site
 from headgate.config import load_config
-from headgate.core import Constraints, Options, Report
+from headgate.core import Constraints, Options
 from headgate.engine import Engine
+from headgate.log import Report
 from headgate.models import ScriptedModel
 
 FLOW = "flow: [{id: look, prompt: Find out., tools: {allow: [read_file, internet.research]}}]\n"

@@ -10,8 +10,9 @@ import pytest
 from local_model_server import Body, Habits, calling
 
 from headgate.config import load_config
-from headgate.core import Constraints, Event, ReplyFailed, Report, ViewCompacted
+from headgate.core import Constraints, Event, ReplyFailed, ViewCompacted
 from headgate.engine import Engine
+from headgate.log import Report
 from headgate.models.server_facts import TOOL
 
 Steps = list[tuple[str, dict[str, Any]]]

@@ -20,10 +20,10 @@ from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.cli.printing import print_diff, say
 from headgate.cli.shared import EXIT_CODES
 from headgate.config import load_config
-from headgate.core import Constraints, Limits, Model, Options, Report, times
+from headgate.core import Constraints, Limits, Model, Options, times
 from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.log import Bus
+from headgate.log import Bus, Report
 from headgate.models import ScriptedModel
 from headgate.models.network import open_model
 

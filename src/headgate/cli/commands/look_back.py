@@ -19,17 +19,17 @@ from headgate.cli.stored_tasks import (
     pause_sentence,
 )
 from headgate.cli.terminal import shorten_line, terminal_width
-from headgate.core import (
-    SETTLED_STATES,
+from headgate.core import SETTLED_STATES, Event, State, fold
+from headgate.log import (
     SHARED,
     WHY_NOT_IN_DIFF,
-    Event,
-    State,
+    Folder,
+    TaskRow,
     build_report,
-    fold,
+    complete_state,
+    load_state,
     render_markdown,
 )
-from headgate.log import Folder, TaskRow, complete_state, load_state
 
 MIN_TEXT_CHARS = 20
 

@@ -20,17 +20,10 @@ from headgate.cli.shared import (
 )
 from headgate.cli.stored_tasks import find_only, find_store, find_task, open_store
 from headgate.cli.worker import open_engine
-from headgate.core import (
-    FINAL_STATES,
-    WHY_NOT_IN_DIFF,
-    Report,
-    Task,
-    Workplace,
-    plain,
-)
+from headgate.core import FINAL_STATES, Task, Workplace, plain
 from headgate.engine import Engine, Merged, MergeProgress, Overlap, Undone, find_undoable, is_mergeable
 from headgate.errors import ConfigError
-from headgate.log import Store, TaskRow, load_state
+from headgate.log import WHY_NOT_IN_DIFF, Report, Store, TaskRow, load_state
 
 
 @click.command("apply")

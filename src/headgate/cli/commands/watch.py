@@ -25,10 +25,10 @@ from headgate.cli.shared import (
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.cli.terminal import is_in_front, is_interactive
 from headgate.control_characters import escape_controls
-from headgate.core import SETTLED_STATES, Event, Task, build_report, check_line
+from headgate.core import SETTLED_STATES, Event, Task, check_line
 from headgate.engine import detail_lines
 from headgate.errors import HeadgateError
-from headgate.log import Bus, Folder, Store
+from headgate.log import Bus, Folder, Store, build_report
 from headgate.process import is_inside_command
 
 Ending = tuple[list[str], int]

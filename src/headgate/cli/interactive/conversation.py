@@ -14,19 +14,11 @@ from headgate.cli.interactive.screen import Screen, TaskView
 from headgate.cli.live import style_of
 from headgate.cli.stored_tasks import pause_sentence
 from headgate.cli.task_text import clean_output
-from headgate.core import (
-    SETTLED_STATES,
-    Access,
-    Constraints,
-    Event,
-    Options,
-    Pulse,
-    Report,
-    Task,
-)
+from headgate.core import SETTLED_STATES, Access, Constraints, Event, Options, Pulse, Task
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import Answer
+from headgate.log import Report
 from headgate.process import kill_own_commands
 
 

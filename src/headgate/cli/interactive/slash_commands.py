@@ -20,7 +20,7 @@ from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.printing import printable
 from headgate.cli.stored_tasks import find_task
 from headgate.config import Config, Loaded, builtin_flows, flow_from_config, show_address, user_config_path
-from headgate.core import SETTLED_STATES, Options, VerifyStep, build_report, nearest, plain
+from headgate.core import SETTLED_STATES, Options, VerifyStep, nearest, plain
 from headgate.engine import (
     FLOW_NAMES,
     Merged,
@@ -31,7 +31,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError
-from headgate.log import TaskRow, load_state
+from headgate.log import TaskRow, build_report, load_state
 from headgate.models import profile_for
 
 MOST_DIFF_LINES = 400

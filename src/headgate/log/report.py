@@ -4,24 +4,35 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from headgate.control_characters import escape_controls
-from headgate.core.event import Body, Event
-from headgate.core.failures import FailureReport
-from headgate.core.person import Person
-from headgate.core.rewrites import Proposed
-from headgate.core.settings import Data, package_of
-from headgate.core.spending import UsageLine, say_cost, usage_table
-from headgate.core.state import State
-from headgate.core.summary import (
+from headgate.core import (
+    Body,
+    Constraints,
+    Data,
+    Event,
+    FailureReport,
+    Person,
+    Proposed,
+    State,
+    TaskEnded,
+    TaskReport,
+    TaskReportInvalid,
+    TaskState,
+    UsageLine,
+    VerifyRuns,
+    package_of,
+    parse_task_text,
+    quote_lines,
+    say_cost,
+    shorten,
+    usage_table,
+)
+from headgate.log.summary import (
     all_warnings,
     last_note,
     last_summary,
     say_failures,
     say_final_turns,
 )
-from headgate.core.task import Constraints, TaskState, parse_task_text
-from headgate.core.task_events import TaskEnded, TaskReport, TaskReportInvalid
-from headgate.core.text import quote_lines, shorten
-from headgate.core.verification import VerifyRuns
 
 # Whether a task's report is one: what scripts rely on is there, has its type, and adds up.
 

@@ -4,18 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from headgate.core.attempt import StageState
-from headgate.core.check_events import DiffFindings
-from headgate.core.flow import PLANNER
-from headgate.core.notes import Note
-from headgate.core.reasons import say_reason
-from headgate.core.state import State
-from headgate.core.task import TaskState
-from headgate.core.task_events import Conclusion
-from headgate.core.text import shorten, times
-from headgate.core.tree import place_of
-from headgate.core.turn_events import Calls
-from headgate.core.verification import VerifyRuns
+from headgate.core import (
+    PLANNER,
+    Calls,
+    Conclusion,
+    DiffFindings,
+    Note,
+    StageState,
+    State,
+    TaskState,
+    VerifyRuns,
+    place_of,
+    say_reason,
+    shorten,
+    times,
+)
 from headgate.patterns import regex
 
 SUMMARY_CHARS = 300

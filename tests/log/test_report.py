@@ -14,10 +14,8 @@ from headgate.core import (
     TaskStarted,
     VerifyFinished,
     VerifyStarted,
-    build_report,
-    render_markdown,
-    write_summary,
 )
+from headgate.log import build_report, render_markdown, write_summary
 
 STARTED = TaskStarted(
     text="Make it pass.",

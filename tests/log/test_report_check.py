@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import (
-    FINAL_STATES,
-    Calls,
-    State,
-    TaskState,
-    build_report,
-)
-from headgate.core.report import REQUIRED, report_problems
+from headgate.core import FINAL_STATES, Calls, State, TaskState
+from headgate.log import REQUIRED, build_report, report_problems
 
 
 def report(**changes: Any) -> dict[str, Any]:
