@@ -198,7 +198,7 @@ async def test_a_failure_of_the_runtime_in_a_port_is_no_failure_of_the_tool(stor
     async def count(ctx: ToolContext, args: NoArgs) -> object:
         """Count words."""
         try:
-            return await ctx.tests.run()
+            return await ctx.stage.run_tests()
         except OSError:
             return "Nothing happened."
 

@@ -70,11 +70,7 @@ class CallPorts:
             else context.sandbox.without_writing(),
             search_timeout=max(min([context.search_timeout, *left]), 0.1),
             made=self._made,
-            plan=_Plan(self),
-            status=_Status(self),
-            exit=_Exit(self),
-            tests=_ProjectTests(self),
-            call=self,
+            stage=self,
             **{"recipes": RecipeStep(self), **own},
         )
 
@@ -100,18 +96,36 @@ class CallPorts:
             self.fault = self.fault or error
             raise
 
+    def plan_items(self) -> tuple[PlanItem, ...]:
+        return self.run.job.state[Plan].items
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    ports: CallPorts
-
-    def items(self) -> tuple[PlanItem, ...]:
-        return self.ports.run.job.state[Plan].items
-
-    async def write(self, items: Sequence[PlanItem]) -> None:
-        with self.ports.acting() as run:
+    async def write_plan(self, items: Sequence[PlanItem]) -> None:
+        with self.acting() as run:
             clean = [PlanItem.model_validate(clean_value(run, item.model_dump())) for item in items]
             run.record(_new_plan(run.job, clean))
+
+    async def report_status(self, status: TaskStatusGiven) -> None:
+        with self.acting() as run:
+            said = {name: _bounded(clean_value(run, value)) for name, value in status.model_dump().items()}
+            run.record(TaskStatusGiven.model_validate(said))
+
+    async def leave(self, note: Note) -> None:
+        with self.acting() as run:
+            await leave_stage(run, note)
+
+    async def run_tests(self) -> str:
+        """Runs the verification steps because the model asked; not again while nothing has changed."""
+        with self.acting() as run:
+            self.ran_tests = True
+            job = run.job
+            tree = await job.place.tree.mark()
+            if told := job.memory.last_tests.get(tree):
+                return f"Not run again: nothing has changed since the last run. {told}"
+            finding = await run_verification(job, run.path, run.turn, "asked")
+            text = finding.message or f"The tests pass ({finding.run_id})."
+            job.memory.last_tests.clear()
+            job.memory.last_tests[tree] = text
+            return text
 
 
 def _new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
@@ -123,29 +137,10 @@ def _new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
     return PlanWritten(version=job.state[Plan].version + 1, items=tuple(items))
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
-    ports: CallPorts
-
-    async def report(self, status: TaskStatusGiven) -> None:
-        with self.ports.acting() as run:
-            said = {name: _bounded(clean_value(run, value)) for name, value in status.model_dump().items()}
-            run.record(TaskStatusGiven.model_validate(said))
-
-
 def _bounded(value: Any) -> Any:
     """A field of a status as the log keeps it: fifteen words were asked for."""
     too_long = isinstance(value, str) and len(value) > STATUS_CHARS
     return f"{value[: STATUS_CHARS - 1]}…" if too_long else value
-
-
-@dataclass(frozen=True, slots=True)
-class _Exit:
-    ports: CallPorts
-
-    async def leave(self, note: Note) -> None:
-        with self.ports.acting() as run:
-            await leave_stage(run, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,27 +160,8 @@ class RecipeStep:
             run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
 
 
-@dataclass(frozen=True, slots=True)
-class _ProjectTests:
-    ports: CallPorts
-
-    async def run(self) -> str:
-        """Runs the verification steps because the model asked; not again while nothing has changed."""
-        with self.ports.acting() as run:
-            self.ports.ran_tests = True
-            job = run.job
-            tree = await job.place.tree.mark()
-            if told := job.memory.last_tests.get(tree):
-                return f"Not run again: nothing has changed since the last run. {told}"
-            finding = await run_verification(job, run.path, run.turn, "asked")
-            text = finding.message or f"The tests pass ({finding.run_id})."
-            job.memory.last_tests.clear()
-            job.memory.last_tests[tree] = text
-            return text
-
-
 def call_under_way(context: ToolContext) -> CallPorts:
     """The call that a tool of a feature was given this context for. ToolFailed outside a stage."""
-    if not isinstance(context.call, CallPorts):
+    if not isinstance(context.stage, CallPorts):
         raise ToolFailed(NOT_IN_A_STAGE)
-    return context.call
+    return context.stage

@@ -32,11 +32,8 @@ from headgate.patterns import regex
 from headgate.process import Sandbox
 from headgate.tools.ports import (
     NO_STAGE,
-    ExitPort,
-    PlanPort,
-    ProjectTestsPort,
     RecipePort,
-    StatusPort,
+    StagePort,
 )
 from headgate.tools.schemas import parameters_of
 from headgate.tree import FileChange, Workspace
@@ -98,13 +95,9 @@ class ToolContext:
     """Finds the files that tools, and commands in a sandbox, must not read."""
     made: Callable[[str], bool] = lambda path: False
     """Whether this task has created a file, by its canonical path."""
-    plan: PlanPort = NO_STAGE
-    status: StatusPort = NO_STAGE
-    exit: ExitPort = NO_STAGE
-    tests: ProjectTestsPort = NO_STAGE
+    stage: StagePort = NO_STAGE
+    """The call under way, which tools act through; those of features see `headgate.run.call_under_way`."""
     recipes: RecipePort = NO_STAGE
-    call: object = None
-    """The call under way, which tools of features act through; see `headgate.run.call_under_way`."""
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

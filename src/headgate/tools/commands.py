@@ -144,4 +144,4 @@ class RunTests(Args):
 @tool("run")
 async def run_tests(ctx: ToolContext, args: RunTests) -> str:
     """Run the project's verification steps, as the runtime does after the last stage."""
-    return await ctx.tests.run()
+    return await ctx.stage.run_tests()

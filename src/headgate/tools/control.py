@@ -58,7 +58,7 @@ class PlanTasks(Args):
 @tool("control")
 async def plan_tasks(ctx: ToolContext, args: PlanTasks) -> str:
     """Write the plan (create), change its steps by id (update), or show it (list)."""
-    items = {item.id: item for item in ctx.plan.items()}
+    items = {item.id: item for item in ctx.stage.plan_items()}
     if args.action == "list":
         return render_plan(tuple(items.values())) or "There is no plan yet."
     if not args.tasks:
@@ -80,7 +80,7 @@ async def plan_tasks(ctx: ToolContext, args: PlanTasks) -> str:
         old = items[step.id].model_dump() if step.id in items else {}
         items[step.id] = PlanItem(**{**old, **step.model_dump(exclude_none=True)})
     plan = tuple(items.values())
-    await ctx.plan.write(plan)
+    await ctx.stage.write_plan(plan)
     return f"Plan written:\n{render_plan(plan)}"
 
 
@@ -167,7 +167,7 @@ def stage_done_tool(
         """Say that this stage is done. The runtime then checks it."""
         if args.stage and _plain_name(args.stage) not in names:
             raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
-        await ctx.exit.leave(Note.model_validate(args.model_dump(exclude={"stage"})))
+        await ctx.stage.leave(Note.model_validate(args.model_dump(exclude={"stage"})))
         return "ok"
 
     made = tool("control", StageDone)(stage_done)
@@ -228,7 +228,7 @@ def status_tool(limit: int = USUAL_LIMIT) -> Tool:
     """The status report of a stage in which `limit` replies that report nothing else end the work."""
 
     async def agent__task_status(ctx: ToolContext, args: TaskStatus) -> str:
-        await ctx.status.report(TaskStatusGiven.model_validate(args.model_dump()))
+        await ctx.stage.report_status(TaskStatusGiven.model_validate(args.model_dump()))
         return "ok"
 
     agent__task_status.__doc__ = (

@@ -9,39 +9,27 @@ from headgate.errors import ToolFailed
 NOT_IN_A_STAGE = "This can only be done in a stage of a flow."
 
 
-class PlanPort(Protocol):
-    """The plan of the task."""
+class StagePort(Protocol):
+    """The stage that a tool is called in. ToolError says why something cannot be done now."""
 
-    def items(self) -> tuple[PlanItem, ...]:
-        """The plan as it stands."""
+    def plan_items(self) -> tuple[PlanItem, ...]:
+        """The plan of the task as it stands."""
         ...
 
-    async def write(self, items: Sequence[PlanItem]) -> None:
+    async def write_plan(self, items: Sequence[PlanItem]) -> None:
         """Replaces the plan."""
         ...
 
-
-class StatusPort(Protocol):
-    """Where the model says that it stands."""
-
-    async def report(self, status: TaskStatusGiven) -> None:
-        """Records a status. A status alone does not end the stage."""
+    async def report_status(self, status: TaskStatusGiven) -> None:
+        """Records where the model says that it stands. A status alone does not end the stage."""
         ...
-
-
-class ExitPort(Protocol):
-    """The way out of the stage."""
 
     async def leave(self, note: Note) -> None:
-        """Asks to leave the stage with this note. ToolError says what is missing."""
+        """Asks to leave the stage with this note."""
         ...
 
-
-class ProjectTestsPort(Protocol):
-    """The project's own verification steps."""
-
-    async def run(self) -> str:
-        """Runs the steps; returns what the model is told about the result."""
+    async def run_tests(self) -> str:
+        """Runs the project's verification steps; returns what the model is told about the result."""
         ...
 
 
@@ -60,7 +48,7 @@ class RecipePort(Protocol):
 class _NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
-    def items(self) -> tuple[PlanItem, ...]:
+    def plan_items(self) -> tuple[PlanItem, ...]:
         return ()
 
     def __getattr__(self, act: str) -> Callable[..., Awaitable[NoReturn]]:
