@@ -11,7 +11,7 @@ from headgate.config.endpoint import (
     show_address,
 )
 from headgate.config.flow_choice import depends_on_goal, flow_from_config
-from headgate.config.flows import FlowNames, builtin_flows, load_flow, require_checks, write_flow
+from headgate.config.flows import FlowNames, builtin_flows, check_flow, load_flow, require_checks, write_flow
 from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config
 from headgate.config.phase_settings import PhaseControl, PromptPlace
 from headgate.config.pinning import config_files, pin, repository_source, unpin

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from headgate import core
-from headgate.config import Document, explain, load_flow
-from headgate.core import Priority, flow_problems, unknown_name
-from headgate.engine import CHECK_SPECS, FLOW_NAMES, KINDS, SPECS
+from headgate.config import check_flow, explain, load_flow
+from headgate.core import Priority
+from headgate.engine import FLOW_NAMES, SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import tools_by_name
 from headgate.library.naming import InProgram, check_function, import_reference, schema_of
@@ -164,29 +164,20 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
         own = tools_by_name([import_reference(name, where) for name in stage.tools.add], where)
         if own:
             stage_tools[stage.id] = own
-    _require_ids_of_their_own(flow, file.name)
     tools = tools_by_name([import_reference(name, file.name) for name in flow.tools], file.name)
     flow = _with_tool_names(flow, stage_tools).model_copy(update={"tools": ()})
-    specs = [*SPECS, *(tool.spec for tool in tools.values())]
-    for problem in flow_problems(flow, specs, CHECK_SPECS):
-        place = ".".join(map(str, problem.where))
-        raise Document(f"{file.name}, {place}", {}).error((), problem.message)
+    _check(flow, tools, InProgram(file.name, flow.model_dump(include={"stages"})))
     return LoadedFlow(flow.name, CompiledFlow(flow, tools, stage_tools, code))
 
 
-def _require_ids_of_their_own(flow: core.Flow, where: str) -> None:
-    """ConfigError if stages of different groups have the same id, by which their tools and results go."""
+def _check(flow: core.Flow, tools: Mapping[str, Tool], written: InProgram) -> None:
+    """ConfigError for what is wrong in a flow whose tools are known."""
+    specs = [*SPECS, *(tool.spec for tool in tools.values())]
+    check_flow(flow, written, FLOW_NAMES._replace(tools=specs))
+    # By their ids go the tools and results of stages, in whichever groups they are.
     known = Counter(stage.id for stage in core.all_stages(flow.stages))
     if doubled := next((name for name, count in known.items() if count > 1), ""):
-        raise ConfigError(f'{where}: two stages have the id "{doubled}".')
-
-
-def _require_json(flow: core.Flow, where: str) -> None:
-    """ConfigError if the flow holds what no log can: it names the flow, with its variables and metadata."""
-    try:
-        flow.model_dump_json()
-    except PydanticSerializationError as error:
-        raise ConfigError(f"{where}: variables and metadata must be plain data: {error}.") from None
+        raise written.error((), f'two stages have the id "{doubled}"')
 
 
 def _with_tool_names(flow: core.Flow, stage_tools: Mapping[str, Mapping[str, Tool]]) -> core.Flow:
@@ -244,15 +235,13 @@ class _Compiler:
             flow = core.Flow.model_validate(data)
         except ValidationError as error:
             raise explain(error, written, core.Flow) from None
-        specs = [*SPECS, *(tool.spec for tool in tools.values())]
-        for problem in flow_problems(flow, specs, CHECK_SPECS):
-            raise written.error(problem.where, problem.message)
-        for leaf in flow.leaves():
-            if leaf.kind not in KINDS:
-                said = unknown_name("kind", leaf.kind, set(KINDS) - {core.DRIVEN})
-                raise Document(f'Flow "{given.name}", stage "{leaf.id}"', {}).error((), said)
-        _require_ids_of_their_own(flow, f'Flow "{given.name}"')
-        _require_json(flow, f'Flow "{given.name}"')
+        _check(flow, tools, written)
+        try:
+            flow.model_dump_json()
+        except PydanticSerializationError as error:
+            # The log names the flow, with its variables and metadata.
+            message = f"variables and metadata must be plain data: {error}"
+            raise written.error((), message) from None
         for stage in core.all_stages(flow.stages):
             if unknown := next((name for name in stage.references if name not in self._code), ""):
                 raise ConfigError(f'stage "{stage.id}": {unknown} is a name: give the function or the type.')
