@@ -19,6 +19,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from headgate.checks import CHECKS
+from headgate.config.feature_settings import ResearchSettings, SkillSettings
 from headgate.config.phase_settings import PhaseControl, PhaseProbe, PhaseRules
 from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
@@ -37,8 +38,6 @@ from headgate.core.settings import (
     Limits,
     ModelSettings,
     Price,
-    ResearchSettings,
-    SkillSettings,
     Timeouts,
     VerifyStep,
 )

@@ -6,8 +6,7 @@ import pytest
 
 from features.research.site import Site
 from headgate.cli.setup_checks import check_research
-from headgate.config import Config, load_flow
-from headgate.core import ResearchSettings
+from headgate.config import Config, ResearchSettings, load_flow
 from headgate.engine import with_recipes
 
 

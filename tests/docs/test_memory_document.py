@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core import TOOL_ALIASES, SkillSettings
+from headgate.config import SkillSettings
+from headgate.core import TOOL_ALIASES
 from headgate.engine.tool_list import TOOLS
 from headgate.features.memory import FOUND_CHARS, MEMORY_CHARS, MEMORY_TAGS, MOST_FOUND, MOST_MEMORIES
 from headgate.features.skills import DESCRIPTION_CHARS, NAME_CHARS, SKILL_BYTES, read_skill

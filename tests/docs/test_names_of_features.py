@@ -23,7 +23,6 @@ ACCEPTED = {
     "What a flow file may say: scouts, trying mutations, the condition `no_suspects`": {
         *("scouts", "SCOUTS", "scout", "suspects", "no_suspects", "mutate"),
     },
-    "Keys of agent.yaml": {"ResearchSettings", "SkillSettings", "skills"},
     "Names of tools, and the dotted names that flow files may use for them": {
         *("ask_scout", "load_skill", "make_skill", "research", "skill.generator", "internet.research"),
         *("RESEARCH_TOOL", "gives_research", "headgate.core.research"),

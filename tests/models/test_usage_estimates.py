@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from model_server import answer, talk_to
 
-from headgate.core import Limits, Message, Reply, Request, ToolSpec, Usage, estimate_missing, over_limit
+from headgate.core import Limits, Message, Reply, Request, ToolSpec, Usage, estimate_missing
 from headgate.errors import ReplyInvalid
 from headgate.models.wire.exchange import read_count
 
@@ -25,7 +25,7 @@ def test_a_limit_on_tokens_is_met_whatever_the_server_tells(told: Usage) -> None
     for requests in range(1, 100):
         reply = estimate_missing(Reply(Message("assistant", "x" * 4000), told), REQUEST)
         spent += reply.usage + reply.aside
-        if over_limit(limits, requests, spent, 0, 0):
+        if limits.reached(requests, spent, 0, 0):
             break
     assert (requests, spent.cached) == (5, 0)
 

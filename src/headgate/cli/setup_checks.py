@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
-from headgate.core import OWN_FOLDER, Flow, ResearchSettings, all_stages
+from headgate.config import Config, Loaded, ResearchSettings, depends_on_goal, find_configs, flow_from_config
+from headgate.core import OWN_FOLDER, Flow, all_stages
 from headgate.engine import (
     FLOW_NAMES,
     check_price,

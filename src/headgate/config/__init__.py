@@ -10,6 +10,7 @@ from headgate.config.endpoint import (
     same_server,
     show_address,
 )
+from headgate.config.feature_settings import ResearchSettings, SkillSettings
 from headgate.config.flow_choice import depends_on_goal, flow_from_config
 from headgate.config.flows import FlowNames, builtin_flows, check_flow, load_flow, require_checks, write_flow
 from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config

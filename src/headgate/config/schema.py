@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from headgate.config.feature_settings import ResearchSettings, SkillSettings, WorktreeSettings
 from headgate.config.phase_settings import PhaseControl, PhaseLog, PromptPlace
 from headgate.config.scout_settings import ScoutSettings
 from headgate.config.stage_forms import read_stages
@@ -22,13 +23,10 @@ from headgate.core import (
     Data,
     Limits,
     ModelSettings,
-    ResearchSettings,
     Settings,
-    SkillSettings,
     Stage,
     ToolTransport,
     VerifyStep,
-    WorktreeSettings,
     is_openai_name,
     nearest,
 )

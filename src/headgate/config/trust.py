@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.config.feature_settings import ResearchSettings
 from headgate.config.schema import CommandSettings
 from headgate.config.yaml_files import Document, Place
-from headgate.core import ResearchSettings
 from headgate.remembered import read_remembered, remember
 
 _SANDBOXES = ("off", "auto", "bwrap")

@@ -246,14 +246,10 @@ from headgate.core.settings import (
     Limits,
     ModelSettings,
     Price,
-    ResearchSettings,
     Settings,
-    SkillSettings,
     Timeouts,
     ToolTransport,
     VerifyStep,
-    WorktreeSettings,
-    over_limit,
     package_of,
 )
 from headgate.core.short_form import (
@@ -268,7 +264,6 @@ from headgate.core.spending import (
     Spending,
     UsageLine,
     say_cost,
-    say_money,
     say_usage,
     spent,
     usage_table,

@@ -28,7 +28,6 @@ from headgate.core import (
     ToolSpec,
     expand_executions,
     expand_steps,
-    over_limit,
     stage_ids,
 )
 from headgate.reading import TaskDiff
@@ -280,8 +279,7 @@ class Job:
     def limit_reached(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
-        return over_limit(
-            self.pinned.limits,
+        return self.pinned.limits.reached(
             state.accounts.replies,
             state.accounts.usage,
             state.seconds - state.clock.lead,

@@ -79,7 +79,7 @@ def test_without_the_optional_packages() -> None:
     code = """
 import asyncio, sys
 sys.modules["trafilatura"] = sys.modules["ddgs"] = None
-from headgate.core import ResearchSettings
+from headgate.config import ResearchSettings
 from headgate.errors import ToolFailed
 from headgate.features.research import Research, find_trafilatura
 from headgate.features.research.page_text import extract_text

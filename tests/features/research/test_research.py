@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from features.research.site import PRIVATE, Names, Site, permits
-from headgate.core import ResearchSettings
+from headgate.config import ResearchSettings
 from headgate.errors import ToolError, ToolFailed, ToolUnavailable
 from headgate.features.research import Research, WebSource, research_tool, show_sources
 from headgate.features.research.backends import DdgsSearch

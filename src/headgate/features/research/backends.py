@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from headgate.core import ResearchSettings
+from headgate.config import ResearchSettings
 from headgate.errors import ToolFailed, ToolUnavailable
 from headgate.features.research.fetching import HEADERS, Unreadable, read_body
 from headgate.features.research.sources import WebSource

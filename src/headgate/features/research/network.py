@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from aiohttp.abc import AbstractResolver
 
-from headgate.core import ResearchSettings
+from headgate.config import ResearchSettings
 from headgate.features.research.addresses import Permits, is_local, is_public
 from headgate.features.research.backends import DdgsSearch, ask_ddgs, ask_searxng
 from headgate.features.research.fetching import PageFetcher, Unreadable

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.core import ResearchSettings
+from headgate.config import ResearchSettings
 from headgate.errors import ToolUnavailable
 from headgate.features.research.sources import WebSource
 
