@@ -67,12 +67,12 @@ class Expectation(_Strict):
 
     def find_fault(self, request: Request) -> str | None:
         """What is wrong with a request, or None."""
-        visible = [tool.name for tool in request.tools]
-        if self.tools is not None and sorted(self.tools) != sorted(visible):
-            return f"it expects the tools {sorted(self.tools)}, but the visible tools are {sorted(visible)}"
+        visible = sorted(tool.name for tool in request.tools)
+        if self.tools is not None and sorted(self.tools) != visible:
+            return f"it expects the tools {sorted(self.tools)}, but the visible tools are {visible}"
         for name in self.tools_include:
             if name not in visible:
-                return f'it expects the tool "{name}", but the visible tools are {sorted(visible)}'
+                return f'it expects the tool "{name}", but the visible tools are {visible}'
         for name in self.tools_exclude:
             if name in visible:
                 return f'it expects that the tool "{name}" is not visible'
@@ -89,12 +89,13 @@ class Expectation(_Strict):
             for word in words:
                 if word not in text:
                     return f'it expects "{word}" in {where}, which ends: {text[-500:]!r}'
-        for word in self.unseen:
-            if word in everything:
-                return f'it expects that "{word}" is not in the request'
-        for word in self.no_thoughts:
-            if word in thoughts:
-                return f'it expects that "{word}" is not in the reasoning'
+        for words, text, where in (
+            (self.unseen, everything, "the request"),
+            (self.no_thoughts, thoughts, "the reasoning"),
+        ):
+            for word in words:
+                if word in text:
+                    return f'it expects that "{word}" is not in {where}'
         return None
 
 

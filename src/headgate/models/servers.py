@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
@@ -286,10 +287,8 @@ class CutPromptDetector:
         if self._asked is None:
             endpoint, timeouts = self._endpoint, self._settings.timeouts
             kind, window = await identify_server(endpoint, timeouts)
-            if kind in ("ollama", "ollama-api"):
-                window = await ask_loaded_window(endpoint, timeouts)
-            else:
-                window = await ask_window(endpoint, timeouts, kind) or window
+            ask = ask_loaded_window if kind.startswith("ollama") else partial(ask_window, kind=kind)
+            window = await ask(endpoint, timeouts) or window
             if kind == "ollama-api" and window is None:
                 window = self._settings.num_ctx or DEFAULT_NUM_CTX
             self._asked = kind, window

@@ -66,7 +66,8 @@ def find_end(text: str, tools: Sequence[ToolSpec], profile: Profile) -> int | No
     result. What a text gives, its continuation gives.
     """
     ends: list[int] = []
-    row = _Row()
+    seen: Counter[str] = Counter()
+    since_change: set[str] = set()
     stale = unknown = 0
     most = 1 if profile.one_call else MOST_CALLS
     start = _row_start(text, profile.opens_thinking)
@@ -76,31 +77,20 @@ def find_end(text: str, tools: Sequence[ToolSpec], profile: Profile) -> int | No
             return call.end
         if call.tool is None:
             continue
-        stale = 0 if row.takes(call) else stale + 1
+        if call.key in since_change or seen[call.key] == SAME_MOST:
+            stale += 1  # it came with nothing but reading since, or often enough
+        else:
+            stale = 0
+            if call.tool.category != "read":
+                since_change.clear()
+            since_change.add(call.key)
+            seen[call.key] += 1
         if stale == 2:
             return ends[-2]
         ends.append(call.end)
         if len(ends) == most and _NEXT.match(text, call.end):
             return call.end
     return ends[-1] if ends and not unknown and _RESULT.match(text, ends[-1]) else None
-
-
-class _Row:
-    """Tells calls that can bring something new from those that cannot."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-        self._since_change: set[str] = set()
-
-    def takes(self, call: _RowCall) -> bool:
-        """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
-        if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
-            return False
-        if call.tool and call.tool.category != "read":
-            self._since_change.clear()
-        self._since_change.add(call.key)
-        self._seen[call.key] += 1
-        return True
 
 
 def _row_start(text: str, opened: bool) -> int | None:
