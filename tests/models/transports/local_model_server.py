@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import fastjsonschema
+
 from headgate.core import Message, ToolSpec
 from models.model_server import Seen, Server, Wire, answer, serve
 
@@ -95,3 +97,13 @@ def obedient(body: Body) -> Body:
     if "properties" in shape:
         return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
     return {"content": '{"thought": "I look.", "name": "ls", "arguments": {}}'}
+
+
+def fits(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a value is what a JSON schema asks for."""
+    known = json.loads(json.dumps(schema).replace('"prefixItems"', '"items"'))  # its name in earlier drafts
+    try:
+        fastjsonschema.compile(known)(value)
+    except fastjsonschema.JsonSchemaValueException:
+        return False
+    return True

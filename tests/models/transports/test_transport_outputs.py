@@ -6,11 +6,10 @@ from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
 
-import fastjsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_model_server import Body, Habits
+from local_model_server import Body, Habits, fits
 from pydantic import BaseModel, Field, TypeAdapter
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
@@ -39,15 +38,6 @@ def arguments_in(body: Body, name: str) -> dict[str, Any]:
     options = body["response_format"]["json_schema"]["schema"]["anyOf"]
     (found,) = [option for option in options if option["properties"]["name"]["const"] == name]
     return dict(found["properties"]["arguments"])
-
-
-def fits(schema: dict[str, Any], value: Any) -> bool:
-    known = json.loads(json.dumps(schema).replace('"prefixItems"', '"items"'))  # its name in earlier drafts
-    try:
-        fastjsonschema.compile(known)(value)
-    except fastjsonschema.JsonSchemaValueException:
-        return False
-    return True
 
 
 # What is enforced.
