@@ -142,28 +142,16 @@ async def test_an_error_after_the_end_leaves_the_reply() -> None:
     assert reply == Reply(Message("assistant", "x"), Usage(3), "length")
 
 
+COUNTS = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
 @pytest.mark.parametrize(
     ("extra", "usage"),
     [
-        (
-            {
-                "usage": {
-                    "prompt_tokens": 9,
-                    "completion_tokens": 2,
-                    "prompt_tokens_details": {"cached_tokens": 4},
-                }
-            },
-            Usage(9, 2, 4),
-        ),
-        (
-            {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 3}},
-            Usage(9, 2, 3),
-        ),
-        (
-            {"usage": {"prompt_tokens": 9, "completion_tokens": 2}, "timings": {"cache_n": 5}},
-            Usage(9, 2, 5),
-        ),
-        ({"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}}, Usage(9, 2)),
+        ({"usage": {**COUNTS, "prompt_tokens_details": {"cached_tokens": 4}}}, Usage(9, 2, 4)),
+        ({"usage": {**COUNTS, "prompt_cache_hit_tokens": 3}}, Usage(9, 2, 3)),
+        ({"usage": COUNTS, "timings": {"cache_n": 5}}, Usage(9, 2, 5)),
+        ({"x_groq": {"usage": COUNTS}}, Usage(9, 2)),
         (
             {"usage": {"prompt_tokens": "many", "completion_tokens": None, "prompt_tokens_details": 1}},
             Usage(),

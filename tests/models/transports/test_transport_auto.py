@@ -77,60 +77,32 @@ async def test_the_transport_follows_from_the_findings(found: dict[str, Any], ch
 
 
 def listed(owner: str, **more: Any) -> dict[str, Any]:
-    return {"data": [{"id": "m", "owned_by": owner, **more}, {"id": "other", "owned_by": owner}]}
+    """The page of models of a server of this kind."""
+    models = [{"id": "m", "owned_by": owner, **more}, {"id": "other", "owned_by": owner}]
+    return {"/v1/models": {"data": models}}
+
+
+LLAMACPP = listed("llamacpp") | {"/props": {"default_generation_settings": {"n_ctx": 4096}}}
+LARGEST = {"model_info": {"qwen3.context_length": 40960}}
+OLLAMA = listed("library") | {"/api/show": LARGEST}
+LOADED = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]}}
+SET = {"/api/show": {"parameters": 'stop "x"\nnum_ctx                        16384', **LARGEST}}
+LM_STUDIO = {"/api/v0/models/m": {"loaded_context_length": 4096, "max_context_length": 32768}}
 
 
 @pytest.mark.parametrize(
     ("kind", "window", "pages"),
     [
-        (
-            "llamacpp",
-            4096,
-            {"/v1/models": listed("llamacpp"), "/props": {"default_generation_settings": {"n_ctx": 4096}}},
-        ),
-        ("vllm", 32768, {"/v1/models": listed("vllm", max_model_len=32768)}),
-        ("sglang", 8192, {"/v1/models": listed("sglang", max_model_len=8192)}),
-        (
-            "ollama",
-            8192,
-            {
-                "/v1/models": listed("library"),
-                "/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]},
-                "/api/show": {"model_info": {"qwen3.context_length": 40960}},
-            },
-        ),
-        (
-            "ollama",
-            16384,
-            {
-                "/v1/models": listed("library"),
-                "/api/ps": {"models": []},
-                "/api/show": {
-                    "parameters": 'stop "x"\nnum_ctx                        16384',
-                    "model_info": {"qwen3.context_length": 40960},
-                },
-            },
-        ),
-        (
-            "ollama",
-            40960,
-            {"/v1/models": listed("library"), "/api/show": {"model_info": {"qwen3.context_length": 40960}}},
-        ),
-        (
-            "lmstudio",
-            4096,
-            {
-                "/v1/models": listed("organization_owner"),
-                "/api/v0/models/m": {"loaded_context_length": 4096, "max_context_length": 32768},
-            },
-        ),
+        ("llamacpp", 4096, LLAMACPP),
+        ("vllm", 32768, listed("vllm", max_model_len=32768)),
+        ("sglang", 8192, listed("sglang", max_model_len=8192)),
+        ("ollama", 8192, OLLAMA | LOADED),
+        ("ollama", 16384, OLLAMA | {"/api/ps": {"models": []}} | SET),
+        ("ollama", 40960, OLLAMA),
+        ("lmstudio", 4096, listed("organization_owner") | LM_STUDIO),
         ("unknown", None, {}),
-        ("vllm", None, {"/v1/models": listed("vllm", max_model_len=-1)}),
-        (
-            "llamacpp",
-            None,
-            {"/v1/models": listed("llamacpp"), "/props": {"default_generation_settings": "?"}},
-        ),
+        ("vllm", None, listed("vllm", max_model_len=-1)),
+        ("llamacpp", None, LLAMACPP | {"/props": {"default_generation_settings": "?"}}),
         ("unknown", None, {"/v1/models": {"data": [{"id": 3}, "x"]}}),
     ],
 )
@@ -201,7 +173,7 @@ async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> 
 
 
 async def test_what_the_user_wrote_wins(tmp_path: Path) -> None:
-    pages = {"/v1/models": listed("vllm", max_model_len=8192)}
+    pages = listed("vllm", max_model_len=8192)
     habits = Habits(lambda body: calling(TOOL.name, ok=True), pages)
     async with habits.running() as server:
         given = {"base_url": server.url, "temperature": 0.3, "context_window": 1000}
