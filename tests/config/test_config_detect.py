@@ -1,5 +1,6 @@
 """Guessing how a project is tested."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,7 @@ from headgate.config.projects import ProjectKind
 from headgate.core import VerifyStep
 
 PLAIN_TEST = "def test_it():\n    assert True\n"
-PYTEST = {"tests": "python3 -m pytest -q"}
 UNIT_TEST = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self): ...\n"
-NO_TEST = 'echo \\"Error: no test specified\\" && exit 1'
 
 
 def build(root: Path, files: dict[str, str]) -> Path:
@@ -29,125 +28,166 @@ def commands(detection: Detection) -> dict[str, str]:
     return {step.name: step.command for step in detection.steps}
 
 
-@pytest.mark.parametrize(
-    ("files", "steps"),
-    [
-        ({"pyproject.toml": "", "tests/test_a.py": PLAIN_TEST}, PYTEST),
-        ({"setup.py": "", "tests/test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover -s tests"}),
-        (
-            {"tests/__init__.py": "", "tests/test_a.py": UNIT_TEST},
-            {"tests": "python3 -m unittest discover -s tests -t ."},
-        ),
-        ({"a.py": "", "test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover"}),
-        (
-            {"requirements-dev.txt": "pytest==8\n", "test/test_a.py": UNIT_TEST},
-            PYTEST,
-        ),
-        (
-            {"tox.ini": "[testenv]\ncommands = pytest\n", "t/a_test.py": UNIT_TEST},
-            PYTEST,
-        ),
-        (
-            {"uv.lock": "", "pyproject.toml": "", "test_a.py": PLAIN_TEST},
-            {"tests": "uv run python -m pytest -q"},
-        ),
-        (
-            {"poetry.lock": "", "pyproject.toml": "", "test_a.py": PLAIN_TEST},
-            {"tests": "poetry run python -m pytest -q"},
-        ),
-        (
-            {".venv/bin/python": "", "src/pkg/tests/test_a.py": PLAIN_TEST},
-            {"tests": ".venv/bin/python -m pytest -q"},
-        ),
-        (
-            {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = 'src'\n", "test_a.py": PLAIN_TEST},
-            {"tests": "python3 -m pytest -q", "lint": "ruff check .", "types": "mypy"},
-        ),
-        (
-            {"mypy.ini": "[mypy]\n", "ruff.toml": "", "uv.lock": "", "test_a.py": PLAIN_TEST},
-            {
-                "tests": "uv run python -m pytest -q",
-                "lint": "uv run python -m ruff check .",
-                "types": "uv run python -m mypy .",
-            },
-        ),
-        ({"pyproject.toml": "[broken", "test_a.py": PLAIN_TEST}, PYTEST),
-        (
-            {
-                "package.json": '{"scripts": {"test": "t", "lint": "FORCE=1 eslint . && biome ci", '
-                '"typecheck": "tsc", "build": "node build.js"}, "dependencies": {"typescript": "5"}, '
-                '"devDependencies": {"eslint": "9", "@biomejs/biome": "2"}}'
-            },
-            {
-                "tests": "npm test",
-                "lint": "npm run lint",
-                "types": "npm run typecheck",
-                "build": "npm run build",
-            },
-        ),
-        ({"package.json": '{"scripts": {"test": "x"}}', "pnpm-lock.yaml": ""}, {"tests": "pnpm test"}),
-        ({"package.json": '{"scripts": {"test": "x"}}', "yarn.lock": ""}, {"tests": "yarn test"}),
-        ({"package.json": '{"scripts": {"test": "x"}}', "bun.lock": ""}, {"tests": "bun run test"}),
-        ({"package.json": f'{{"scripts": {{"test": "{NO_TEST}"}}}}'}, {}),
-        ({"package.json": '["odd"]'}, {}),
-        ({"go.mod": "module m\n"}, {"vet": "go vet ./...", "tests": "go test ./..."}),
-        ({"Cargo.toml": "[package]\n"}, {"tests": "cargo test"}),
-        ({"Cargo.toml": "[workspace]\n"}, {"tests": "cargo test --workspace"}),
-        ({"pom.xml": ""}, {"tests": "mvn -q -B test"}),
-        ({"pom.xml": "", "mvnw": ""}, {"tests": "./mvnw -q -B test"}),
-        ({"build.gradle.kts": "", "gradlew": ""}, {"tests": "./gradlew -q test"}),
-        ({"build.gradle": ""}, {"tests": "gradle -q test"}),
-        ({"Makefile": "all:\n\ttrue\ntest: all\n\ttrue\n"}, {"tests": "make test"}),
-        ({"makefile": "lint check:\n\ttrue\n"}, {"tests": "make check"}),
-        ({"Makefile": "test := 5\ntested:\n\ttrue\n"}, {}),
-        (
-            {"CMakeLists.txt": "enable_testing()\n"},
-            {
-                "configure": "cmake -S . -B build",
-                "build": "cmake --build build",
-                "tests": "ctest --test-dir build --output-on-failure",
-            },
-        ),
-        (
-            {"Gemfile": "gem 'rspec'\ngem 'rubocop'\n", ".rubocop.yml": "", "spec/models/a_spec.rb": ""},
-            {"lint": "bundle exec rubocop", "tests": "bundle exec rspec"},
-        ),
-        ({"a.gemspec": "", "spec/a_spec.rb": ""}, {"tests": "rspec"}),
-        ({"Gemfile": "", "bin/rails": "", "test/models/a_test.rb": ""}, {"tests": "bin/rails test"}),
-        ({"Gemfile": "", "Rakefile": "Rake::TestTask.new\n"}, {"tests": "bundle exec rake test"}),
-        ({"Rakefile": "Minitest::TestTask.create\n"}, {"tests": "rake test"}),
-        ({"Rakefile": "task :deploy\n"}, {}),
-        (
-            {"Gemfile": "", "test/test_a.rb": "require 'minitest/autorun'\n"},
-            {
-                "tests": "bundle exec ruby -Ilib -Itest -e "
-                """'Dir["./test/**/{test_*,*_test}.rb"].each { |file| require file }'"""
-            },
-        ),
-        ({"Gemfile": ""}, {}),
-        (
-            {
-                "App.sln": "",
-                "src/App/App.csproj": "<Project/>",
-                "tests/App.Tests/App.Tests.csproj": '<PackageReference Include="Microsoft.NET.Test.Sdk"/>',
-            },
-            {"build": "dotnet build", "tests": "dotnet test"},
-        ),
-        (
-            {"App.csproj": '<PackageReference Include="xunit"/>'},
-            {"build": "dotnet build", "tests": "dotnet test"},
-        ),
-        ({"App.slnx": "", "src/App/App.fsproj": ""}, {"build": "dotnet build"}),
-        ({"composer.json": '{"scripts": {"lint": "x", "test": "phpunit"}}'}, {"tests": "composer test"}),
-        ({"composer.json": '{"require-dev": {"phpunit/phpunit": "^11"}}'}, {"tests": "vendor/bin/phpunit"}),
-        ({"composer.json": '{"require-dev": {"pestphp/pest": "^3"}}'}, {"tests": "vendor/bin/pest"}),
-        ({"phpunit.xml.dist": ""}, {"tests": "phpunit"}),
-        ({"composer.json": "{}"}, {}),
-        ({"api/composer.json": '{"scripts": {"test": "x"}}'}, {"tests": "cd api && composer test"}),
-        ({"web/Web.csproj": "NUnit"}, {"build": "cd web && dotnet build", "tests": "cd web && dotnet test"}),
-        ({"README.md": "hello"}, {}),
-    ],
-)
+# Each file of a project with its content; then the steps that follow, after `>>`.
+PROJECTS = r"""
+pyproject.toml | tests/test_a.py = PLAIN
+>> tests: python3 -m pytest -q
+setup.py | tests/test_a.py = UNIT
+>> tests: python3 -m unittest discover -s tests
+tests/__init__.py | tests/test_a.py = UNIT
+>> tests: python3 -m unittest discover -s tests -t .
+a.py | test_a.py = UNIT
+>> tests: python3 -m unittest discover
+requirements-dev.txt = pytest==8\n | test/test_a.py = UNIT
+>> tests: python3 -m pytest -q
+tox.ini = [testenv]\ncommands = pytest\n | t/a_test.py = UNIT
+>> tests: python3 -m pytest -q
+uv.lock | pyproject.toml | test_a.py = PLAIN
+>> tests: uv run python -m pytest -q
+poetry.lock | pyproject.toml | test_a.py = PLAIN
+>> tests: poetry run python -m pytest -q
+.venv/bin/python | src/pkg/tests/test_a.py = PLAIN
+>> tests: .venv/bin/python -m pytest -q
+pyproject.toml = [tool.ruff]\n[tool.mypy]\nfiles = 'src'\n | test_a.py = PLAIN
+>> tests: python3 -m pytest -q | lint: ruff check . | types: mypy
+mypy.ini = [mypy]\n | ruff.toml | uv.lock | test_a.py = PLAIN
+>> tests: uv run python -m pytest -q | lint: uv run python -m ruff check . | types: uv run python -m mypy .
+pyproject.toml = [broken | test_a.py = PLAIN
+>> tests: python3 -m pytest -q
+package.json = {"scripts": {"test": "t", "lint": "FORCE=1 eslint . && biome ci", "typecheck": "tsc", "build": "node build.js"}, "dependencies": {"typescript": "5"}, "devDependencies": {"eslint": "9", "@biomejs/biome": "2"}}
+>> tests: npm test | lint: npm run lint | types: npm run typecheck | build: npm run build
+package.json = {"scripts": {"test": "x"}} | pnpm-lock.yaml
+>> tests: pnpm test
+package.json = {"scripts": {"test": "x"}} | yarn.lock
+>> tests: yarn test
+package.json = {"scripts": {"test": "x"}} | bun.lock
+>> tests: bun run test
+package.json = {"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}
+>>
+package.json = ["odd"]
+>>
+go.mod = module m\n
+>> vet: go vet ./... | tests: go test ./...
+Cargo.toml = [package]\n
+>> tests: cargo test
+Cargo.toml = [workspace]\n
+>> tests: cargo test --workspace
+pom.xml
+>> tests: mvn -q -B test
+pom.xml | mvnw
+>> tests: ./mvnw -q -B test
+build.gradle.kts | gradlew
+>> tests: ./gradlew -q test
+build.gradle
+>> tests: gradle -q test
+Makefile = all:\n\ttrue\ntest: all\n\ttrue\n
+>> tests: make test
+makefile = lint check:\n\ttrue\n
+>> tests: make check
+Makefile = test := 5\ntested:\n\ttrue\n
+>>
+CMakeLists.txt = enable_testing()\n
+>> configure: cmake -S . -B build | build: cmake --build build
+>> tests: ctest --test-dir build --output-on-failure
+Gemfile = gem 'rspec'\ngem 'rubocop'\n | .rubocop.yml | spec/models/a_spec.rb
+>> lint: bundle exec rubocop | tests: bundle exec rspec
+a.gemspec | spec/a_spec.rb
+>> tests: rspec
+Gemfile | bin/rails | test/models/a_test.rb
+>> tests: bin/rails test
+Gemfile | Rakefile = Rake::TestTask.new\n
+>> tests: bundle exec rake test
+Rakefile = Minitest::TestTask.create\n
+>> tests: rake test
+Rakefile = task :deploy\n
+>>
+Gemfile | test/test_a.rb = require 'minitest/autorun'\n
+>> tests: bundle exec ruby -Ilib -Itest -e 'Dir["./test/**/{test_*,*_test}.rb"].each { |file| require file }'
+Gemfile
+>>
+App.sln | src/App/App.csproj = <Project/>
+tests/App.Tests/App.Tests.csproj = <PackageReference Include="Microsoft.NET.Test.Sdk"/>
+>> build: dotnet build | tests: dotnet test
+App.csproj = <PackageReference Include="xunit"/>
+>> build: dotnet build | tests: dotnet test
+App.slnx | src/App/App.fsproj
+>> build: dotnet build
+composer.json = {"scripts": {"lint": "x", "test": "phpunit"}}
+>> tests: composer test
+composer.json = {"require-dev": {"phpunit/phpunit": "^11"}}
+>> tests: vendor/bin/phpunit
+composer.json = {"require-dev": {"pestphp/pest": "^3"}}
+>> tests: vendor/bin/pest
+phpunit.xml.dist
+>> tests: phpunit
+composer.json = {}
+>>
+api/composer.json = {"scripts": {"test": "x"}}
+>> tests: cd api && composer test
+web/Web.csproj = NUnit
+>> build: cd web && dotnet build | tests: cd web && dotnet test
+README.md = hello
+>>
+"""  # noqa: E501
+OWN_STEPS = r"""
+Makefile = test:\n\ttox\n\nlint:\n\truff check sqlparse/\n
+>> lint: ruff check sqlparse/
+Makefile = SRC := lib tools\nlint: deps ## look\n\t@echo Looking\n\t@ruff check $(SRC)\n
+>> lint: ruff check lib tools
+Makefile = check:\n\truff check src \\\n\t  tests\n\truff format --check src\n\tmypy src\n
+>> lint: ruff check src tests && ruff format --check src | types: mypy src
+Makefile = lint:\n\truff check --fix .\n\truff format .\n\t-flake8\n\tblack .\n
+>>
+Makefile = lint:\n\truff check . > log\n\truff check $(UNKNOWN)\n
+>>
+Makefile = release:\n\truff check lib\n
+>>
+Makefile = lint: release\n\nrelease:\n\truff check lib\n
+>>
+justfile = lint:\n    flake8 lib\n
+>> lint: flake8 lib
+tox.ini = [testenv]\ncommands = pytest {posargs:tests}\n[testenv:lint]\ncommands =\n  flake8 a\n
+>> tests: python3 -m pytest tests | lint: flake8 a
+noxfile.py = def lint(session):\n    session.install('ruff')\n    session.run('ruff', 'check', 'a')\n
+>> lint: ruff check a
+pyproject.toml = [tool.ruff]\n[tool.hatch.envs.default.scripts]\nlint = ['ruff check a && mypy a']\n
+>> lint: ruff check a | types: mypy a
+pyproject.toml = [tool.ruff]\n[tool.poe.tasks]\nlint.cmd = 'ruff check a'\n
+>> lint: ruff check a
+.github/workflows/ci.yml = jobs:\n  a:\n    steps:\n      - uses: x\n      - run: |\n          pip install ruff\n          ruff check --output-format=github src\n          pytest -n auto --cov=x tests\n      - run: mypy ${{ matrix.a }}\n
+>> tests: python3 -m pytest tests | lint: ruff check --output-format=github src
+Makefile = lint:\n\truff check one\n | tox.ini = [testenv:lint]\ncommands = ruff check two\n
+>> lint: ruff check one
+Makefile = lint:\n\tuv run ruff check a\n
+>> lint: uv run ruff check a
+Makefile = lint:\n\tpython -m pylint a\n
+>> lint: pylint a
+Makefile = test:\n\tpytest\n
+>>
+Makefile = test:\n\tpython3 -m unittest discover -s a\n
+>> tests: python3 -m unittest discover -s a
+.github/workflows/ci.yml = jobs: [\n | tox.ini = commands = a\n | noxfile.py = def (
+>>
+"""  # noqa: E501
+
+
+def cases(table: str) -> list[tuple[dict[str, str], dict[str, str]]]:
+    """The files of each project, and its steps."""
+    found: list[tuple[dict[str, str], dict[str, str]]] = []
+    for block in re.findall(r"(?:(?!>>).+\n)+(?:>>.*\n)+", table):
+        files, steps = dict[str, str](), dict[str, str]()
+        for line in block.splitlines():
+            for part in line.removeprefix(">>").strip().split(" | ") if line != ">>" else ():
+                name, _, text = part.partition(": " if line.startswith(">>") else " = ")
+                text = {"PLAIN": PLAIN_TEST, "UNIT": UNIT_TEST}.get(
+                    text, text.encode().decode("unicode_escape")
+                )
+                (steps if line.startswith(">>") else files)[name] = text
+        found.append((files, steps))
+    return found
+
+
+@pytest.mark.parametrize(("files", "steps"), cases(PROJECTS))
 def test_steps(tmp_path: Path, files: dict[str, str], steps: dict[str, str]) -> None:
     assert commands(detect_project(build(tmp_path, files))) == steps
 
@@ -306,83 +346,7 @@ class TestWhatTheProjectSays:
     RUFF = "[tool.ruff]\n"
     USUAL: ClassVar = {"tests": "python3 -m pytest -q", "lint": "ruff check ."}
 
-    @pytest.mark.parametrize(
-        ("files", "own"),
-        [
-            (
-                {"Makefile": "test:\n\ttox\n\nlint:\n\truff check sqlparse/\n"},
-                {"lint": "ruff check sqlparse/"},
-            ),
-            (
-                {"Makefile": "SRC := lib tools\nlint: deps ## look\n\t@echo Looking\n\t@ruff check $(SRC)\n"},
-                {"lint": "ruff check lib tools"},
-            ),
-            (
-                {
-                    "Makefile": "check:\n\truff check src \\\n\t  tests\n"
-                    "\truff format --check src\n\tmypy src\n"
-                },
-                {"lint": "ruff check src tests && ruff format --check src", "types": "mypy src"},
-            ),
-            ({"Makefile": "lint:\n\truff check --fix .\n\truff format .\n\t-flake8\n\tblack .\n"}, {}),
-            ({"Makefile": "lint:\n\truff check . | tee log\n\truff check $(UNKNOWN)\n"}, {}),
-            ({"Makefile": "release:\n\truff check lib\n"}, {}),
-            ({"Makefile": "lint: release\n\nrelease:\n\truff check lib\n"}, {}),
-            ({"justfile": "lint:\n    flake8 lib\n"}, {"lint": "flake8 lib"}),
-            (
-                {
-                    "tox.ini": "[testenv]\ncommands = pytest {posargs:tests}\n"
-                    "[testenv:lint]\ncommands =\n  flake8 a\n"
-                },
-                {"tests": "python3 -m pytest tests", "lint": "flake8 a"},
-            ),
-            (
-                {
-                    "noxfile.py": "def lint(session):\n    session.install('ruff')\n"
-                    "    session.run('ruff', 'check', 'a')\n"
-                },
-                {"lint": "ruff check a"},
-            ),
-            (
-                {
-                    "pyproject.toml": RUFF
-                    + "[tool.hatch.envs.default.scripts]\nlint = ['ruff check a && mypy a']\n"
-                },
-                {"lint": "ruff check a", "types": "mypy a"},
-            ),
-            (
-                {"pyproject.toml": RUFF + "[tool.poe.tasks]\nlint.cmd = 'ruff check a'\n"},
-                {"lint": "ruff check a"},
-            ),
-            (
-                {
-                    ".github/workflows/ci.yml": "jobs:\n  a:\n    steps:\n      - uses: x\n"
-                    "      - run: |\n          pip install ruff\n"
-                    "          ruff check --output-format=github src\n"
-                    "          pytest -n auto --cov=x tests\n      - run: mypy ${{ matrix.a }}\n"
-                },
-                {"tests": "python3 -m pytest tests", "lint": "ruff check --output-format=github src"},
-            ),
-            (
-                {
-                    "Makefile": "lint:\n\truff check one\n",
-                    "tox.ini": "[testenv:lint]\ncommands = ruff check two\n",
-                },
-                {"lint": "ruff check one"},
-            ),
-            ({"Makefile": "lint:\n\tuv run ruff check a\n"}, {"lint": "uv run ruff check a"}),
-            ({"Makefile": "lint:\n\tpython -m pylint a\n"}, {"lint": "pylint a"}),
-            ({"Makefile": "test:\n\tpytest\n"}, {}),
-            (
-                {"Makefile": "test:\n\tpython3 -m unittest discover -s a\n"},
-                {"tests": "python3 -m unittest discover -s a"},
-            ),
-            (
-                {".github/workflows/ci.yml": "jobs: [\n", "tox.ini": "commands = a\n", "noxfile.py": "def ("},
-                {},
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("files", "own"), cases(OWN_STEPS))
     def test_it_comes_first(self, tmp_path: Path, files: dict[str, str], own: dict[str, str]) -> None:
         usual = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST}
         assert commands(detect_project(build(tmp_path, usual | files))) == self.USUAL | own

@@ -42,8 +42,6 @@ ANY_NAMES = FlowNames()
 def builtin_flows() -> dict[str, Traversable]:
     """The flows that ship with Headgate, by name."""
     folder = resources.files("headgate.config") / "flows"
-    if not folder.is_dir():
-        return {}
     files = [item for item in folder.iterdir() if item.name.endswith(".yaml")]
     return {item.name.removesuffix(".yaml"): item for item in sorted(files, key=lambda item: item.name)}
 
