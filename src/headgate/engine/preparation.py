@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from headgate.config import Config
 from headgate.core import BUBBLEWRAP, Event, Flow, Task, Workplace
@@ -108,7 +109,7 @@ class Preparation:
             log=self.log,
             models=Models(clients, settings),
             place=Place(context, verifier, self.tree, redact, self.proposing),
-            people=People(self.bus.pulse, lines=lambda: self.store.lines(task.id), stopping=self.stopping),
+            people=People(self.bus.pulse, lines=partial(self.store.lines, task.id), stopping=self.stopping),
             clock=self.clock,
             pinned=pinned,
         )
