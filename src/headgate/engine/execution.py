@@ -37,7 +37,7 @@ from headgate.engine.assembly import (
 from headgate.engine.outcome import OutcomeRecorder
 from headgate.engine.preparation import Preparation, Prepared
 from headgate.engine.proposals import apply_proposal, restore_overlay
-from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, restored_events
+from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, restored_events, restoring_own_files
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
@@ -283,7 +283,7 @@ class Execution:
             person=self.person,
             stopping=lambda: self._stopping,
             proposing=self._proposing,
-            protect=lambda inner: TaskProtection(inner, self._own_files, self._restored),
+            around=restoring_own_files(self._own_files, self._restored),
         )
 
     def _write_context(self, job: Job, event: Event) -> None:

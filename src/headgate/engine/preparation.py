@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from headgate.config import Config
@@ -25,7 +25,7 @@ from headgate.engine.tool_list import ToolMeans, tools_for
 from headgate.engine.tree import TaskTree
 from headgate.features.memory import Memories, TaskMemory
 from headgate.features.research import Research
-from headgate.guard import AskPerson, Protected, ResolvedBoundaries, redactor
+from headgate.guard import AskPerson, ProtectedTree, ResolvedBoundaries, Restored, redactor
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.process import NoSandbox
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place
@@ -63,8 +63,8 @@ class Preparation:
     """Whether the task is to conclude with what there is."""
     proposing: bool
     """What it writes is kept apart, as a proposal."""
-    protect: Callable[[Protected], Protected]
-    """Adds to the protection of its files what else is restored after a command."""
+    around: Callable[[Callable[[], tuple[Restored, ...]]], tuple[Restored, ...]]
+    """Makes each look at protected files; see `restoring_own_files`."""
 
     async def prepare(self, stack: AsyncExitStack, resolved: ResolvedConfig, config: Config) -> Prepared:
         """The task with all its parts. Models are open as long as the stack is."""
@@ -97,10 +97,10 @@ class Preparation:
         )
         if isinstance(context.workspace, OverlayWorkspace):
             self.tree.overlay = context.workspace
-        if context.protected:
-            if not self.past:  # what another task of this name has left, whose store is gone
-                context.protected.forget()
-            context = replace(context, protected=self.protect(context.protected))
+        assert isinstance(context.protected, ProtectedTree)
+        context.protected.around = self.around
+        if not self.past:  # what another task of this name has left, whose store is gone
+            context.protected.forget()
         verifier = build_verifier(folder, config, self.bus, bubblewrap)
         job = Job(
             task=task,

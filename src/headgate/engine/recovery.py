@@ -8,7 +8,6 @@ import os
 import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -100,42 +99,24 @@ def write_missing_report(folder: Folder, store: Store) -> None:
         folder.write_report(build_report(state), state)
 
 
-class TaskProtection:
-    """The protection of a task's files, which first restores Headgate's own: the inner one writes there.
+def restoring_own_files(
+    own_files: OwnFiles, earlier: Iterable[Restored]
+) -> Callable[[Callable[[], tuple[Restored, ...]]], tuple[Restored, ...]]:
+    """Looks at protected files after Headgate's own are restored, among which they are kept.
 
     What people are to know of it is recorded in the log. What was restored after the crash of an
     earlier process is reported first, once.
     """
+    untold = list(earlier)
 
-    def __init__(self, inner: Protected, own_files: OwnFiles, earlier: tuple[Restored, ...]) -> None:
-        self._inner, self._own_files, self._earlier = inner, own_files, earlier
-
-    def begin(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return self._restore(self._inner.begin)
-
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return self._restore(self._inner.check_and_restore)
-
-    def adopt(self) -> None:
-        """See Protected."""
-        self._inner.adopt()
-
-    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
-        """See Protected."""
-        return self._inner.paths(deciding=deciding)
-
-    def forget(self) -> None:
-        """See Protected."""
-        self._inner.forget()
-
-    def _restore(self, inner: Callable[[], tuple[Restored, ...]]) -> tuple[Restored, ...]:
-        earlier, self._earlier = self._earlier, ()
-        own, restored = self._own_files.restore(), inner()
+    def around(look: Callable[[], tuple[Restored, ...]]) -> tuple[Restored, ...]:
+        before, own, restored = tuple(untold), own_files.restore(), look()
+        untold.clear()
         for event in restored_events(restored):
-            self._own_files.record(event)
-        return (*earlier, *own, *restored)
+            own_files.record(event)
+        return (*before, *own, *restored)
+
+    return around
 
 
 def restored_events(restored: Iterable[Restored]) -> list[ProtectedCommits | ConfigRestored]:

@@ -30,6 +30,8 @@ _LINK = "120000"
 _MAY_RUN = 0o111
 _USUAL = {"100644": 0o100644, "100755": 0o100755}
 """The modes that most files have, by their kind. Only others are noted for the process after a crash."""
+Look = Callable[[], tuple[Restored, ...]]
+"""Looks at protected files, and says what was restored."""
 _MOST_SHOWN = 500
 _MOST_JUDGED = 10_000_000
 
@@ -52,6 +54,8 @@ class ProtectedTree:
         prepared: Callable[[str, Change], bool] = lambda path, change: False,
         left_between: Iterable[str] = (),
     ) -> None:
+        self.around: Callable[[Look], tuple[Restored, ...]] = lambda look: look()
+        """Makes each look at the files, with what else has to be restored before."""
         self._snapshots, self._folder = snapshots, folder
         # `folder` is `headgate/protected/TASK` in git's own folder.
         self._own = OwnFolder(folder.parents[1])
@@ -79,6 +83,13 @@ class ProtectedTree:
 
     def begin(self) -> tuple[Restored, ...]:
         """See Protected."""
+        return self.around(self._begin)
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return self.around(self._check_and_restore)
+
+    def _begin(self) -> tuple[Restored, ...]:
         with self._lock:
             restored: tuple[Restored, ...] = ()
             if self._start is None and not self._recall():
@@ -91,8 +102,7 @@ class ProtectedTree:
             self._running = True
             return restored
 
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
+    def _check_and_restore(self) -> tuple[Restored, ...]:
         with self._lock:
             if self._start is None and not self._recall():
                 return ()
