@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,22 +131,12 @@ def _call(tool: str, runner: list[str], folder: Path, interpreter: str, has: Has
     return [tool] if has(tool) else None
 
 
-def _from_make(folder: Path) -> Iterator[tuple[str, str]]:
-    for name in ("GNUmakefile", "makefile", "Makefile"):
-        if (folder / name).is_file():
-            text = read_text(folder / name).replace("\\\n", " ")
-            variables = dict(
-                re.findall(r"^([A-Za-z_]\w*)\s*[:?]?=[ \t]*([^\n#]*?)[ \t]*$", text, re.MULTILINE)
-            )
-            yield from ((name, line) for line in _recipes(text, variables))
-            return
-
-
-def _from_just(folder: Path) -> Iterator[tuple[str, str]]:
-    for name in ("justfile", "Justfile", ".justfile"):
-        if (folder / name).is_file():
-            yield from ((name, line) for line in _recipes(read_text(folder / name), {}))
-            return
+def _from_recipes(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """From the first file of these names: a Makefile, or one of `just`, which is written alike."""
+    name = next((name for name in names if (folder / name).is_file()), "")
+    text = read_text(folder / name).replace("\\\n", " ")
+    variables = dict(re.findall(r"^([A-Za-z_]\w*)\s*[:?]?=[ \t]*([^\n#]*?)[ \t]*$", text, re.MULTILINE))
+    yield from ((name, line) for line in _recipes(text, variables))
 
 
 def _recipes(text: str, variables: Mapping[str, str]) -> Iterator[str]:
@@ -243,8 +234,8 @@ def _ci_steps(workflow: Any) -> Iterator[Mapping[str, Any]]:
 
 
 _SOURCES: tuple[Callable[[Path], Iterable[tuple[str, str]]], ...] = (
-    _from_make,
-    _from_just,
+    partial(_from_recipes, names=("GNUmakefile", "makefile", "Makefile")),
+    partial(_from_recipes, names=("justfile", "Justfile", ".justfile")),
     _from_tox,
     _from_nox,
     _from_pyproject,

@@ -63,7 +63,7 @@ def find_node(folder: Path, root: Path) -> FoundProject | None:
         return FoundProject(kind, hints=("Node: package.json is not valid JSON.",))
     data = data if isinstance(data, dict) else {}
     scripts = _table(data, "scripts")
-    runner = next((tool for lock, tool in _NODE_LOCKS.items() if _up(folder, root, lock)), "npm")
+    runner = next((tool for lock, tool in _NODE_LOCKS.items() if _is_above(lock, folder, root)), "npm")
     steps: list[tuple[str, str]] = []
     hints: list[str] = []
     test = scripts.get("test")
@@ -95,7 +95,7 @@ def _missing_tool(line: str, listed: set[str], folder: Path, root: Path) -> str 
             continue
         known = tool in listed or _NODE_PACKAGES.get(tool) in listed
         known = known or any(name.rpartition("/")[2] == tool for name in listed)
-        if not known and not _up(folder, root, f"node_modules/.bin/{tool}"):
+        if not known and not _is_above(f"node_modules/.bin/{tool}", folder, root):
             return tool
     return None
 
@@ -136,14 +136,16 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _up(folder: Path, root: Path, name: str) -> bool:
+def _is_above(name: str, folder: Path, root: Path) -> bool:
     """Whether a file is in the folder or in one above it, up to the root."""
-    while True:
-        if (folder / name).exists():
-            return True
-        if folder in (root, folder.parent):
-            return False
-        folder = folder.parent
+    return any((place / name).exists() for place in _upwards(folder, root))
+
+
+def _upwards(folder: Path, root: Path) -> Iterator[Path]:
+    """The folder and those above it, up to the root."""
+    yield folder
+    if folder not in (root, folder.parent):
+        yield from _upwards(folder.parent, root)
 
 
 # How a Python project in one folder is tested: by pytest, or by unittest where its discovery finds tests.
@@ -278,18 +280,15 @@ def _is_pytest_style(source: str) -> bool:
 
 def project_interpreter(folder: Path, root: Path) -> str | None:
     """The project's own interpreter, of its folder or of one above it."""
-    up = ""
-    while True:
-        if (folder / "uv.lock").is_file():
+    for depth, place in enumerate(_upwards(folder, root)):
+        if (place / "uv.lock").is_file():
             return "uv run python"
-        if (folder / "poetry.lock").is_file():
-            return "poetry run python" if not up else None
+        if (place / "poetry.lock").is_file():
+            return None if depth else "poetry run python"
         for venv in (".venv", "venv"):
-            if (folder / venv / "bin" / "python").exists():
-                return f"{up}{venv}/bin/python"
-        if folder in (root, folder.parent):
-            return None
-        folder, up = folder.parent, f"../{up}"
+            if (place / venv / "bin" / "python").exists():
+                return f"{'../' * depth}{venv}/bin/python"
+    return None
 
 
 def _mypy_knows_files(root: Path, tool: dict[str, Any]) -> bool:

@@ -25,50 +25,44 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     about: dict[str, str] = {}
     at = 0
     while at < len(lines):
-        line, below = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
-        underlined = bool(_NUMPY.match(line)) and len(below) > 2 and not below.strip("-= ")
+        line = lines[at]
         if field := _SPHINX.match(line):
-            block, at = _block(lines, at + 1, deeper=True)
+            block, at = _block(lines, at + 1)
             if field[1] in ("param", "parameter", "arg", "argument", "key", "keyword") and field[2]:
                 about[field[2].split()[-1].lstrip("*")] = _joined([field[3], *block])
-        elif underlined:
+        elif _is_underlined(lines, at):
             block, at = _numpy_block(lines, at + 2)
             if line.strip().lower() in _ABOUT_PARAMETERS:
-                about |= _numpy_entries(block)
+                about |= _entries(block, _NUMPY_ENTRY)
         elif heading := _GOOGLE.match(line):
-            block, at = _block(lines, at + 1, deeper=True)
+            block, at = _block(lines, at + 1)
             if heading[1].lower() in (*_ABOUT_PARAMETERS, "keyword arguments"):
-                about |= _google_entries(block)
+                about |= _entries(block, _GOOGLE_ENTRY)
         else:
             said.append(line)
             at += 1
     return "\n".join(said).strip(), {name: words for name, words in about.items() if words}
 
 
-def _block(lines: list[str], at: int, *, deeper: bool) -> tuple[list[str], int]:
+def _is_underlined(lines: list[str], at: int) -> bool:
+    """Whether a section begins there, as numpy writes it."""
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    return bool(_NUMPY.match(lines[at])) and len(below) > 2 and not below.strip("-= ")
+
+
+def _block(lines: list[str], at: int) -> tuple[list[str], int]:
     """The lines that stand further in, and empty ones between them; and where they end."""
     end = at
-    while end < len(lines) and (not lines[end].strip() or lines[end][:1].isspace() is deeper):
+    while end < len(lines) and (not lines[end].strip() or lines[end][:1].isspace()):
         end += 1
     return lines[at:end], end
 
 
 def _numpy_block(lines: list[str], at: int) -> tuple[list[str], int]:
     end = at
-    while end < len(lines):
-        below = lines[end + 1] if end + 1 < len(lines) else ""
-        if _NUMPY.match(lines[end]) and len(below) > 2 and not below.strip("-= "):
-            break
+    while end < len(lines) and not _is_underlined(lines, end):
         end += 1
     return lines[at:end], end
-
-
-def _google_entries(block: list[str]) -> dict[str, str]:
-    return _entries(block, _GOOGLE_ENTRY)
-
-
-def _numpy_entries(block: list[str]) -> dict[str, str]:
-    return _entries(block, _NUMPY_ENTRY)
 
 
 def _entries(block: list[str], form: re.Pattern[str]) -> dict[str, str]:
