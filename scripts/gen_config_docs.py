@@ -18,7 +18,6 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from headgate.checks import CHECKS
 from headgate.config.feature_settings import ResearchSettings, SkillSettings
 from headgate.config.phase_settings import PhaseControl, PhaseProbe, PhaseRules
 from headgate.config.schema import Config, Monorepo, Verification
@@ -41,6 +40,7 @@ from headgate.core.settings import (
     Timeouts,
     VerifyStep,
 )
+from headgate.engine import CHECK_SPECS
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "configuration.md"
@@ -155,7 +155,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
 
 def _check_section() -> list[str]:
     """Every check: those of the registry, and the one that stands for the verification stage."""
-    checks = (*(check.spec for check in CHECKS.values()), VERIFY_CHECK)
+    checks = (*CHECK_SPECS, VERIFY_CHECK)
     lines = ["", "## checks", "", "What must hold to leave a stage, or to end the flow.", ""]
     lines += ["| key | type | default | effect |", "|---|---|---|---|"]
     return [*lines, *map(_check_row, checks)]

@@ -53,7 +53,7 @@ MARKS = Check(
     ),
     count_marks,
 )
-NO_PRINT = Check(CheckSpec("no_print", "The diff adds no `print`.", place="diff"), find_print)
+NO_PRINT = Check(CheckSpec("no_print", "The diff adds no `print`.", place="review"), find_print)
 MORE = {**CHECKS, **registry_of(MARKS, NO_PRINT)}
 
 

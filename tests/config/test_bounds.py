@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config import FlowNames, load_flow, load_recipes
+from headgate.config import FlowNames, load_flow
 from headgate.core import Flow, Limits, Recipe, Stage, fix_stage
 from headgate.engine import CHECK_SPECS, SPECS
+from headgate.features.recipes.feature import load_recipes
 from headgate.tools import write_file
 
 DESIGN = Path(__file__).parents[2] / "docs" / "runtime.md"

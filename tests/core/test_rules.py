@@ -366,7 +366,7 @@ TASK = Repeat(until="verify.passed", max=12, replan_every=3, no_progress=2)
 def test_a_recipe_goes_back_to_its_planner_unless_the_task_is_stuck(
     counted: dict[str, Any], decision: Decision
 ) -> None:
-    tally = RoundTally(RED.reason, in_recipe=True, **counted)
+    tally = RoundTally(RED.reason, in_part=True, **counted)
     assert decide_round(tally, Repeat(until="verify.passed", max=4, no_progress=2), TASK) == decision
 
 

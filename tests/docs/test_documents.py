@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config import FlowNames, load_config, load_flow, load_recipes
+from headgate.config import FlowNames, load_config, load_flow
 from headgate.engine import CHECK_SPECS, SPECS
 from headgate.engine.tool_list import TOOLS
+from headgate.features.recipes.feature import load_recipes
 from headgate.models import ScriptedModel
 from headgate.tools import stage_done_tool
 from launcher import is_plain, run_headgate

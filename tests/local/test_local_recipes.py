@@ -23,7 +23,6 @@ from headgate.core import (
     Message,
     Model,
     OnDelta,
-    RecipeStarted,
     Reply,
     Request,
     StageEnded,
@@ -31,6 +30,7 @@ from headgate.core import (
     ToolFinished,
 )
 from headgate.engine import Engine
+from headgate.features.recipes import RecipeStarted
 from headgate.log import report_problems
 from headgate.models.network import open_model
 

@@ -12,7 +12,6 @@ from test_groups import TASK, Counter, make_job
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.core import (
     Event,
-    Executions,
     Message,
     OnDelta,
     Recipe,
@@ -25,9 +24,11 @@ from headgate.core import (
     Usage,
     fold,
 )
+from headgate.features.recipes import Executions
+from headgate.features.recipes.feature import escalate, execute_tool
 from headgate.log import Bus, Store, TaskLog
 from headgate.run import Job, restore, run_flow
-from headgate.tools import escalate, execute_tool, think
+from headgate.tools import think
 
 RECIPES = {
     name: Recipe.model_validate({"name": name, "description": name, **fields})

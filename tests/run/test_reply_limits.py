@@ -6,17 +6,8 @@ from pathlib import Path
 import pytest
 from test_loop import TASK, make_job, work
 
-from headgate.core import (
-    Agent,
-    AgentOptions,
-    Execution,
-    Message,
-    Recipe,
-    Reply,
-    Request,
-    Usage,
-    expand_recipe,
-)
+from headgate.core import Agent, AgentOptions, Message, Recipe, Reply, Request, Usage
+from headgate.features.recipes.feature import Execution, expand_recipe
 from headgate.log import Store
 from headgate.models import ScriptedModel
 from headgate.run import Job, run_flow

@@ -10,7 +10,6 @@ from headgate.checks.fault_localisation import (
 from headgate.checks.kept_runs import prune_runs
 from headgate.checks.measured_lines import CoverageByTest, measure_coverage, measuring
 from headgate.checks.registry import Check, Facts, registry_of
-from headgate.checks.scope import DIFF_SCOPE, TESTS_TOUCHED
 from headgate.checks.stage_checks import (
     CHANGE_OR_ANSWER,
     CODE_CHANGED,
@@ -18,7 +17,6 @@ from headgate.checks.stage_checks import (
     NAMED_FILES,
     NAMED_TESTS,
     PLAN_WRITTEN,
-    RECIPE_COMPLETE,
     TASKS_ENDED_CHECK,
     TOOL_CALLS,
 )
@@ -33,7 +31,6 @@ from headgate.checks.verify import (
     stop,
     unless_cut_short,
 )
-from headgate.checks.weakened import TESTS_WEAKENED
 
 CHECKS = registry_of(
     FILES_READ,
@@ -42,11 +39,7 @@ CHECKS = registry_of(
     TOOL_CALLS,
     PLAN_WRITTEN,
     TASKS_ENDED_CHECK,
-    RECIPE_COMPLETE,
     CODE_CHANGED,
     CHANGE_OR_ANSWER,
-    DIFF_SCOPE,
-    TESTS_TOUCHED,
-    TESTS_WEAKENED,
 )
 """Every check that comes with Headgate. They run in this order."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from headgate.core import CheckSpec, PlanItem, StageState, Verdict
+from headgate.core import CheckSpec, Flow, PlanItem, StageState, State, Verdict
 from headgate.reading import TaskDiff
 
 
@@ -46,22 +46,21 @@ class Facts(Protocol):
 
     @property
     def has_acted(self) -> bool:
-        """Whether the recipe that the stage is a step of may have changed a file; true for other stages."""
+        """Whether the part of the work that the stage is in may have changed a file; true for others."""
         ...
 
     @property
-    def unfinished_recipe(self) -> str:
-        """Why the recipe that was executed last is not complete, or that there was none; empty if it is."""
+    def state(self) -> State:
+        """All that is known about the task."""
         ...
 
     @property
-    def has_completed(self) -> bool:
-        """Whether a recipe that the planner had executed is complete."""
+    def flow(self) -> Flow:
+        """The flow that carries it out."""
         ...
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether verification approves of the tree as it is."""
+    def last_error(self, beginning: str) -> str:
+        """The latest answer that says why a call failed, and begins so; empty if none does."""
         ...
 
     @property

@@ -2,7 +2,6 @@
 
 from headgate.checks.registry import Check, Facts
 from headgate.core import (
-    ESCALATE_TOOL,
     PLAN_TOOL,
     TASKS_ENDED,
     CheckSpec,
@@ -163,44 +162,11 @@ TASKS_ENDED_CHECK = Check(
 )
 
 
-async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
-    missing = facts.unfinished_recipe
-    changed = bool(await facts.changed_files())
-    if facts.attempt.counts.granted and not changed:
-        missing = missing or "no file was changed"
-    elif missing and (changed or facts.has_completed):
-        # What was done counts: the flow's own checks judge it, and what is open is a warning.
-        told = facts.attempt.counts.granted or facts.attempt.refused_by["recipe_complete"]
-        missing = "" if told or facts.is_verified else missing
-    if not missing:
-        return Pass()
-    said = f"{missing}: call execute, or escalate and say why"
-    again = ", or say again that the task is done" if changed or facts.has_completed else ""
-    return Fail("recipe_complete", f"{said}{again}", missing)
-
-
-async def _still_unfinished(facts: Facts, argument: int) -> str:
-    if await facts.changed_files():
-        return ""
-    return facts.unfinished_recipe or "no file was changed"
-
-
-RECIPE_COMPLETE = Check(
-    CheckSpec(
-        "recipe_complete",
-        "The recipe that the planner had executed last is complete. If files have changed, or another one is"
-        " complete, the planner is told once, and what is open is then a warning.",
-        clause="the last recipe is not complete",
-        said_done="before the recipe was complete",
-    ),
-    _judge_recipe,
-    final_tools=lambda attempt: (ESCALATE_TOOL,),
-    still_missing=_still_unfinished,
-)
 CODE_CHANGED = Check(
     CheckSpec(
         "code_changed",
         "The task has changed at least one file.",
+        order=60,
         clause="no file was changed",
         said_done="without changing a file",
     ),
@@ -223,6 +189,7 @@ CHANGE_OR_ANSWER = Check(
         argument="count",
         drawn="a file changed, or the answer given again after {}",
         counted="refusal",
+        order=60,
         clause="no file was changed",
         said_done="without changing a file",
     ),

@@ -17,7 +17,6 @@ from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, lo
 from headgate.config.phase_settings import PhaseControl, PromptPlace
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
-from headgate.config.recipe_files import load_recipes
 from headgate.config.schema import Config, provider_of, unknown_model
 from headgate.config.scout_settings import ScoutSettings
 from headgate.config.stage_forms import FLOW_SUFFIXES

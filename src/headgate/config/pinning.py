@@ -7,9 +7,9 @@ A key in the environment goes only to a server that the environment of the same 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +17,6 @@ from pydantic import BaseModel, ValidationError
 from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.flows import builtin_flows
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble
-from headgate.config.recipe_files import recipe_files
 from headgate.config.schema import provider_of
 from headgate.config.stage_forms import FLOW_SUFFIXES, expand_stages
 from headgate.config.yaml_files import Document, read_yaml
@@ -220,6 +219,15 @@ def _without(entry: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 _MAX_LINKS = 40
 
 
+def _recipe_files(repo: Path, folders: Iterable[str]) -> Iterator[str]:
+    """The paths of the repository's own recipes, which no task may change."""
+    for name in folders:
+        folder = repo / name
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.name.endswith((*FLOW_SUFFIXES, ".md")):
+                yield PurePosixPath(name, path.name).as_posix()
+
+
 def config_files(
     repo: Path, loaded: Loaded, *, config: str | None = None, flow: str | None = None
 ) -> tuple[str, ...]:
@@ -232,7 +240,7 @@ def config_files(
     root = Path(os.path.realpath(repo))
     own = [str(user_config_path()), *(str(layer.path) for layer in loaded.layers)]
     named = [*CONFIG_NAMES, *own, *([config] if config else []), *_flow_files(flow)]
-    named += recipe_files(root, loaded.config.recipes)
+    named += _recipe_files(root, loaded.config.recipes)
     for document in loaded.documents:
         named += _flow_files(document.data.get("flow"))
     if config:

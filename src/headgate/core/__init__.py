@@ -28,8 +28,6 @@ from headgate.core.boundary_text import (
 from headgate.core.check_events import (
     AnswerGiven,
     CheckFinished,
-    DiffFindings,
-    EscalationRaised,
     HypothesesGiven,
     StageDoneSignalled,
 )
@@ -46,6 +44,7 @@ from headgate.core.checks_and_guards import (
 from headgate.core.conditions import (
     CODE,
     Situation,
+    rename_stages,
 )
 from headgate.core.counts import (
     Broken,
@@ -54,6 +53,7 @@ from headgate.core.counts import (
     Pass,
     TurnRecord,
     Verdict,
+    WorkSinceFailure,
 )
 from headgate.core.event import (
     Body,
@@ -84,14 +84,18 @@ from headgate.core.flow import (
     all_stages,
 )
 from headgate.core.flow_check import (
+    Problem,
+    Where,
     flow_problems,
     tool_problems,
 )
 from headgate.core.instructions import (
+    SystemPart,
     render_parts,
     render_variables,
 )
 from headgate.core.knobs import (
+    CATEGORIES,
     COMPLETE_TOOL,
     DONE_TOOL,
     ESCALATE_TOOL,
@@ -142,6 +146,8 @@ from headgate.core.names import (
 )
 from headgate.core.needs import (
     SKIP_CONDITION,
+    SKIP_JOIN,
+    SKIP_ON_SKIP,
 )
 from headgate.core.next_stages import (
     FailedRounds,
@@ -174,20 +180,14 @@ from headgate.core.person import (
 from headgate.core.plan import (
     Plan,
     PlanItem,
+    PlanWritten,
+    ReplanStarted,
+    Status,
     expand_steps,
     is_open,
     merge_plan,
-    skip_reading,
-)
-from headgate.core.progress import (
-    Executions,
-    PlanWritten,
-    RecipeEnded,
-    RecipeStarted,
-    ReplanStarted,
-    is_spent,
     plan_items,
-    task_progress,
+    skip_reading,
 )
 from headgate.core.quoted_text import (
     find_quotations,
@@ -195,18 +195,9 @@ from headgate.core.quoted_text import (
 from headgate.core.reasons import (
     say_reason,
 )
-from headgate.core.recipe_check import (
-    recipe_problems,
-)
 from headgate.core.recipes import (
-    GENERIC,
     RECIPE_NAME,
-    Execution,
     Recipe,
-    expand_executions,
-    expand_recipe,
-    parse_type,
-    without_tool,
 )
 from headgate.core.research import (
     RESEARCH_TOOL,
@@ -294,10 +285,6 @@ from headgate.core.task import (
     holds_up,
     parse_task_text,
 )
-from headgate.core.task_document import (
-    render_context,
-    trim_document,
-)
 from headgate.core.task_events import (
     BUBBLEWRAP,
     Conclusion,
@@ -316,7 +303,9 @@ from headgate.core.task_events import (
 from headgate.core.text import (
     cut_text,
     fence,
+    first_clause,
     is_openai_name,
+    match_spelling,
     nearest,
     parse_path,
     path_words,

@@ -19,10 +19,11 @@ class CheckSpec:
     """What must hold, in a sentence or two; for the documentation."""
     argument: Literal["flag", "count"] = "flag"
     """What follows the name in a flow file: `true` or `false`, or a number, of which 0 means `false`."""
-    place: Literal["stage", "diff", "verify"] = "stage"
-    """Where it may stand. `stage`: at the exit of a stage. The others stand among a flow's own checks.
-    `diff`: it looks at the task's diff; a finding goes back to the model once, and is then a warning.
-    `verify`: it is the verification stage."""
+    place: str = "stage"
+    """Where it may stand. `stage`: at the exit of a stage. Otherwise it stands among a flow's own checks, and
+    this is the kind of the stage that runs it."""
+    order: int = 50
+    """The lower, the earlier it runs."""
     needs: tuple[str, ...] = ()
     """Tools, of which the stage must have one; empty: the check needs no tool."""
     needs_words: str = ""

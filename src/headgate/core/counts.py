@@ -148,7 +148,7 @@ class Counts:
     stopped: bool = False
     """A person wants it concluded."""
     escalated: str = ""
-    """Why the model handed its work back to the planner."""
+    """Why the model handed its work back."""
 
     @property
     def seconds(self) -> float:

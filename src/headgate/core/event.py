@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from headgate.core.settings import Data
 
 if TYPE_CHECKING:
+    from headgate.core.plan import PlanItem
     from headgate.core.state import State
 
 Tone = Literal["plain", "stage", "good", "bad", "note", "call"]
@@ -139,8 +140,16 @@ class Slice:
         """Its fields of the report."""
         return {}
 
+    def plan_items(self, state: "State") -> "Iterable[PlanItem]":
+        """What it carries out step by step, as people see it in the plan."""
+        return ()
+
     def warnings(self, state: "State") -> Iterable[str]:
         """What people should know of, a sentence each without its full stop."""
+        return ()
+
+    def leading(self, state: "State") -> Iterable[str]:
+        """Of its warnings, those that come before all other words of the summary."""
         return ()
 
     def came_of(self, state: "State") -> Iterable[str]:

@@ -181,7 +181,7 @@ class Stage(Data):
     input_docs: tuple[InputDoc, ...] = ()
     """Documents that the stage is given when it starts, such as `{path: context.md}`."""
     execution: int = 0
-    """The execution of a recipe that the stage belongs to; not for files."""
+    """The part of the work, by its number, that the stage belongs to; not for files."""
     item: str = ""
     """The step that a stage made by `foreach` carries out; not for files."""
     candidates: Candidates | None = None

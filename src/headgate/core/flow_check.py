@@ -123,7 +123,7 @@ class _FlowCheck:
             without = "`fix` must name a stage without candidates"
             yield Problem(("fix",), f'"{flow.fix}" has candidates: {without}')
         for check in self.checks if len(answers) == len(self.leaves) else ():
-            if check.place == "diff" and flow.checks.get(check.name):
+            if check.place not in ("stage", VERIFY_CHECK.place) and flow.checks.get(check.name):
                 message = f"{check.name} needs a stage without candidates, and there is none: leave it out"
                 yield Problem(("checks",), message)
 
@@ -159,7 +159,7 @@ class _FlowCheck:
                 message = f"{check.name} belongs in the flow's own checks, not in a stage's"
                 yield Problem((*where, "checks"), message)
         if self.checks:
-            of_diff = [check.name for check in self.checks if check.place == "diff"]
+            of_diff = [check.name for check in self.checks if check.place == stage.kind]
             named = stage.settings.get("checks", ())
             yield from _unknown("check of the diff", named, of_diff, (*where, stage.kind, "checks"))
         yield from self._unknown_tools(stage, where)

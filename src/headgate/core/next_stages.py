@@ -148,7 +148,7 @@ class GroupRound:
         return ended
 
     def _is_done_step(self, stage: Stage) -> bool:
-        """Whether a step of a recipe that is carried out again has completed before, or all that is in it."""
+        """Whether a step in a part of the work that is carried out again has completed before."""
         if not self.group.execution or "." in self.group.id:
             return False
         attempts = [self.tree.attempts.get(leaf.id) for leaf in stage.leaves()]

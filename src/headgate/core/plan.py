@@ -4,14 +4,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
-from headgate.core.event import Slice
+from headgate.core.attempt import is_announced_end
+from headgate.core.event import Body, Line, Moment, Slice, follows
 from headgate.core.flow import Stage
 from headgate.core.settings import Data
-
-if TYPE_CHECKING:
-    from headgate.core.state import State
+from headgate.core.stage_events import StageEnded, StageStarted
+from headgate.core.state import State
+from headgate.core.text import count, times
+from headgate.core.verification import VerifyRuns
 
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 
@@ -46,10 +48,10 @@ class Plan(Slice, order=70):
         self.since = written_since(self.since, self.items, items, version)
         self.items, self.version = items, version
 
-    def report(self, state: "State") -> Mapping[str, Any]:
+    def report(self, state: State) -> Mapping[str, Any]:
         return {"replans": self.replans, "replan_max": state.flow.replan_max if state.flow else 0}
 
-    def left_over(self, state: "State") -> Iterable[str]:
+    def left_over(self, state: State) -> Iterable[str]:
         if state.flow is None or not any(leaf.foreach for leaf in state.flow.leaves()):
             return  # only what the runtime carries out one by one is known to be left
         left = [
@@ -184,3 +186,59 @@ def skip_reading(items: Sequence[PlanItem]) -> list[PlanItem]:
         else item
         for item in items
     ]
+
+
+def plan_items(state: State) -> tuple[PlanItem, ...]:
+    """The plan as people see it: what the model wrote as one, and what features carry out step by step."""
+    return (*state[Plan].items, *(item for part in state.slices.values() for item in part.plan_items(state)))
+
+
+# The plan is written, its steps start and end, and it is rewritten.
+
+
+class PlanWritten(Body):
+    """The model wrote or changed its plan."""
+
+    kind: ClassVar[str] = "plan_written"
+    version: int
+    items: tuple[PlanItem, ...]
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Plan].write(self.items, self.version)
+        if attempt := state.nodes.get(now.path):
+            attempt.take_plan()
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        return Line(f"Plan: {count(len(self.items), 'step')}")
+
+
+class ReplanStarted(Body):
+    """Fixing has failed several times in a row, or a step of the plan has failed: the plan is rewritten."""
+
+    kind: ClassVar[str] = "replan_started"
+    loop: int
+    item: str = ""
+    """The step that failed, if that is why."""
+
+    def apply(self, state: State, now: Moment) -> None:
+        state[Plan].replans += 1
+        state.tree.replan(now.path, self.item)
+        state[VerifyRuns].failed_in_a_row = 0
+
+    def line(self, state: State, now: Moment) -> Line | None:
+        if self.item or not self.loop:
+            return Line("Replanning...")
+        return Line(f"Replanning: verification has failed {times(self.loop)}...")
+
+
+@follows(StageStarted)
+def _begin_step(state: State, body: StageStarted, now: Moment) -> None:
+    if body.item:
+        state[Plan].mark(body.item, "in_progress")
+
+
+@follows(StageEnded)
+def _end_step(state: State, body: StageEnded, now: Moment) -> None:
+    attempt = state.nodes.get(now.path)
+    if attempt and attempt.item and is_announced_end(body.reason, attempt):
+        state[Plan].mark(attempt.item, "completed" if body.ending == "completed" else "failed")

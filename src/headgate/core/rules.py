@@ -64,8 +64,8 @@ class RoundTally:
     """Rounds that have failed so far, this one included."""
     task_failures: int = 0
     """Verifications that have failed in the task, wherever they stand."""
-    in_recipe: bool = False
-    """The group is a part of a recipe: its planner goes on when its own rounds are spent."""
+    in_part: bool = False
+    """The group is in a part of the work that a stage handed out: that goes on when its rounds are spent."""
     since_replan: int = 0
     """Of these, the rounds since the plan was last rewritten."""
     idle_rounds: int = 0
@@ -216,14 +216,14 @@ def decide_round(tally: RoundTally, repeat: Repeat, task: Repeat | None = None) 
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", tally.reason)
     spent = tally.failures >= repeat.max
-    if (spent and not tally.in_recipe) or (task and tally.task_failures >= task.max):
+    if (spent and not tally.in_part) or (task and tally.task_failures >= task.max):
         return Decision("stuck", "verify_loops", tally.reason)
     if nowhere := _say_nowhere(tally, repeat):
         detail = f"Stuck: {nowhere}, and verification still fails: {tally.reason}"
         return Decision("stuck", "no_progress", detail)
-    every = task.replan_every if task and tally.in_recipe else repeat.replan_every
+    every = task.replan_every if task and tally.in_part else repeat.replan_every
     due = 0 < every <= tally.since_replan
-    if tally.in_recipe and (spent or due):
+    if tally.in_part and (spent or due):
         return Decision("stuck", "rounds_spent", tally.reason)
     if due:
         return Decision("replan", "consecutive_failures", tally.reason)

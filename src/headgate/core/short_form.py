@@ -166,22 +166,33 @@ def _check_rounds(
 
 def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str], checks: list[CheckSpec]) -> list[Stage]:
     verifies = bool(flow.checks.get("verify"))
-    looks = [spec for spec in checks if fix and spec.place == "diff" and flow.checks.get(spec.name)]
-    before = [spec.name for spec in looks if not spec.after_verification]
-    after = [spec.name for spec in looks if verifies and spec.after_verification]
-    leaves: list[Stage] = []
-    if before:
-        leaves.append(Stage(id=free_id("review", ids), kind="review", settings={"checks": before}))
+    looks = [
+        spec
+        for spec in checks
+        if fix and spec.place not in ("stage", "verify") and flow.checks.get(spec.name)
+    ]
+    leaves = [
+        Stage(id=free_id(kind, ids), kind=kind, settings={"checks": names})
+        for kind, names in _by_kind(spec for spec in looks if not spec.after_verification)
+    ]
     if verifies:
         settings = {"strict": True} if flow.begin else {}
         needs = tuple(leaf.id for leaf in leaves)
         leaves.append(Stage(id=free_id("verify", ids), kind="verify", settings=settings, needs=needs))
-    if after:
-        needs = (leaves[-1].id,)
-        tests = Stage(id=free_id("tests", ids), kind="review", settings={"checks": after}, needs=needs)
+    needs = (leaves[-1].id,) if leaves else ()
+    for kind, names in _by_kind(spec for spec in looks if verifies and spec.after_verification):
+        tests = Stage(id=free_id("tests", ids), kind=kind, settings={"checks": names}, needs=needs)
         # Verification steps are often called "tests", too: pages and pictures show this name instead.
         leaves.append(tests.model_copy(update={"required": False, "label": "A test for it?"}))
     return leaves
+
+
+def _by_kind(checks: Iterable[CheckSpec]) -> Iterable[tuple[str, list[str]]]:
+    """The names of checks, by the kind of the stage that runs them."""
+    names: dict[str, list[str]] = {}
+    for spec in checks:
+        names.setdefault(spec.place, []).append(spec.name)
+    return names.items()
 
 
 def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], list[Stage]]:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from headgate.core.attempt import StageState, is_announced_end
-from headgate.core.check_events import DiffFindings
 from headgate.core.event import Body, Line, Moment
 from headgate.core.flow import PLANNER, Ending, Stage
 from headgate.core.notes import Note
@@ -24,12 +23,12 @@ _DOING = {
     "work": "working...",
     "answer": "reading...",
 }
-_DOING_BY_KIND = {"answer": "asking...", PLANNER: "deciding what to do..."}
-START_WORDS: "list[Callable[[StageStarted], str]]" = []
+_DOING_BY_KIND = {"answer": "asking..."}
+START_WORDS: "list[Callable[[StageStarted, State], str]]" = []
 """What features say where a stage of theirs is entered for the first time; empty for other stages."""
 
 
-def says_start(function: "Callable[[StageStarted], str]") -> "Callable[[StageStarted], str]":
+def says_start(function: "Callable[[StageStarted, State], str]") -> "Callable[[StageStarted, State], str]":
     """For such a function."""
     START_WORDS.append(function)
     return function
@@ -75,22 +74,19 @@ class StageStarted(Body):
         return Line(text, "stage") if self.announced and text else None
 
     def _say(self, state: State, path: str) -> str:
+        if said := next(filter(None, (say(self, state) for say in START_WORDS)), ""):
+            return said
         match self.reason:
             case "next":
-                if said := next(filter(None, (say(self) for say in START_WORDS)), ""):
-                    return said
                 doing = _DOING_BY_KIND.get(self.stage_kind) or _DOING.get(self.stage, "started")
                 return f"{self.title}: {doing}"
             case "check_failed":
                 most = _most_rounds(path, state)
                 of = f"/{most}" if most else ""
                 return f"Verification failed, debugging... Attempt {state[VerifyRuns].loops + 1}{of}..."
-            case "review":
-                found = state[DiffFindings].latest_told
-                return f"{self.title}: looking at the diff again{f': {first_clause(found)}' if found else ''}"
             case "retry":
                 return f"{self.title}: started again"
-            case "replan":
+            case "replan" | "review":
                 return ""
 
 

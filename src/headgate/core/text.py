@@ -206,3 +206,17 @@ def first_clause(text: str) -> str:
 def shorten_words(text: str) -> str:
     """The beginning of what somebody wrote, in one line."""
     return " ".join(text.split())[:120]
+
+
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_NO_LETTER = regex(r"[^a-z0-9]+")
+
+
+def match_spelling(name: str, choices: Iterable[str]) -> str:
+    """The choice that a model means: `Code Modify`, `code-modify` and `codeModify` are `code_modify`.
+
+    The name as it is, if there is no such choice.
+    """
+    plain = _NO_LETTER.sub("_", _HUMP.sub("_", name.strip()).lower()).strip("_")
+    squeezed = plain.replace("_", "")
+    return next((one for one in choices if one.replace("_", "") == squeezed), name)

@@ -16,8 +16,6 @@ from headgate.core import (
     OthersEdits,
     PersonSpoke,
     Proposed,
-    RecipeEnded,
-    RecipeStarted,
     StageEnded,
     StageStarted,
     State,
@@ -43,6 +41,8 @@ from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError, describe_system
 from headgate.features.phases import PhaseChanged
+from headgate.features.recipes import RecipeEnded, RecipeStarted
+from headgate.features.recipes.feature import describe_task
 from headgate.guard import AskPerson, Restored, SecretNames
 from headgate.log import Bus, Folder, Report, Store, TaskLog
 from headgate.models import ScriptedModel
@@ -51,7 +51,6 @@ from headgate.run import (
     Clock,
     Job,
     cannot_verify,
-    context_document,
     restore,
     run_flow,
 )
@@ -289,7 +288,7 @@ class Execution:
     def _write_context(self, job: Job, event: Event) -> None:
         """Keeps the document about the task up to date, for people and for the steps of recipes."""
         if isinstance(event.body, TaskStarted | RecipeStarted | RecipeEnded | StageStarted | StageEnded):
-            self.folder.write_context(context_document(job))
+            self.folder.write_context(describe_task(job))
 
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""

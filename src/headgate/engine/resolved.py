@@ -19,7 +19,6 @@ from headgate.config import (
     config_files,
     flow_from_config,
     load_config,
-    load_recipes,
     require_checks,
     unpin,
 )
@@ -38,12 +37,12 @@ from headgate.core import (
     expand_flow,
     parse_task_text,
     show_path,
-    without_tool,
 )
 from headgate.engine.feature_list import ALL_CHECKS, FEATURES, KINDS
 from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
+from headgate.features.recipes.feature import load_recipes, without_tool
 from headgate.features.research import NOT_CONFIGURED
 from headgate.features.scouts.feature import with_scouts
 from headgate.log import Folder

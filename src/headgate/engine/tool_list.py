@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headgate.config import Config
 from headgate.core import ESCALATE_TOOL, EXECUTE_TOOL, MEMORY_TOOL, Recipe
 from headgate.features.memory import TaskMemory, memory_tools
+from headgate.features.recipes.feature import escalate, execute_tool
 from headgate.features.research import Research, research_tool
 from headgate.features.scouts.feature import ask_scout
 from headgate.features.skills import skill_tools
@@ -14,8 +15,6 @@ from headgate.tools import (
     Tool,
     apply_patch,
     edit_file,
-    escalate,
-    execute_tool,
     find_files,
     ls,
     plan_tasks,

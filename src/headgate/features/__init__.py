@@ -5,4 +5,4 @@ So the face of a feature that has events holds little else; what takes part in a
 the module `feature`.
 """
 
-from headgate.features import compaction, mentions, phases, scouts
+from headgate.features import compaction, mentions, phases, recipes, reviews, scouts

@@ -8,7 +8,6 @@ from headgate.core import (
     PLANNER,
     Calls,
     Conclusion,
-    DiffFindings,
     Note,
     StageState,
     State,
@@ -67,9 +66,7 @@ def write_summary(
     if ending == "STUCK" and not state[Calls].made and broken + corrections["text_only"] > 1:
         what = "None of the model's tool calls could be run" if broken else "The model called no tool"
         lines.append(f"{what}: headgate doctor shows how it can call tools.")
-    leading = [
-        warning for warning in map(state[DiffFindings].warning, state[DiffFindings].leading) if warning
-    ]
+    leading = [warning for part in state.slices.values() for warning in part.leading(state)]
     lines += [f"Warning: {warning}." for warning in leading]
     if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"{_say_source(state, headline)}: {shorten(said, SUMMARY_CHARS)}")

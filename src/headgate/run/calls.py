@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -15,28 +15,23 @@ from typing import Any
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
-    REAL,
     Calls,
     Category,
-    EscalationRaised,
-    Executions,
     Message,
-    Stage,
     ToolCall,
     ToolFinished,
     ToolStarted,
     clean_text,
-    expand_recipe,
+    match_spelling,
     nearest,
     parse_path,
-    parse_type,
     show_path,
 )
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
 from headgate.patterns import regex
 from headgate.reading import repair_json
 from headgate.run.first_messages import nested_guides
-from headgate.run.stage import StageRun
+from headgate.run.stage import StageRun, leader_of
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
 from headgate.tree import FileChange
@@ -73,18 +68,6 @@ def _load(text: str, cut_off: bool) -> Any:
     if not isinstance(value, dict):
         raise ToolArgsInvalid(f"The arguments are not a JSON object: {problem}.")
     return value
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for key, item in value.items():
-                yield from (key, *_strings(item))
-        case list():
-            for item in value:
-                yield from _strings(item)
 
 
 SEEN = "Same result as the last call: nothing has changed since."
@@ -152,14 +135,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     shown = SEEN if same and not answer.error and len(answer.text) > LONG else answer.text
     run.record(_finished(call, name, category, key, answer), shown)
     run.transcript.add(Message("tool", shown, call_id=call.id, failed=bool(answer.error)))
-    if answer.error == ToolUnavailable.slug and _depends_on(run, name):
-        run.record(EscalationRaised(reason=answer.text))
-
-
-def _depends_on(run: StageRun, name: str) -> bool:
-    """Whether a step of a recipe can do nothing without a tool: its check asks for calls, and of no other."""
-    others = [spec for spec in run.scope.every if spec.name != name and spec.category in REAL]
-    return bool(run.stage.execution and run.stage.checks.get("tool_calls") and not others)
+    leader = leader_of(run.job)
+    if answer.error == ToolUnavailable.slug and leader and run.stage.execution:
+        leader.take_unavailable(run, name, answer.text)
 
 
 def _as_tool(run: StageRun, call: ToolCall) -> ToolCall:
@@ -167,17 +145,15 @@ def _as_tool(run: StageRun, call: ToolCall) -> ToolCall:
     here = [spec.name for spec in run.scope.open]
     if run.scope.name_of(call.name) in here:
         return call
-    spec = next((one for one in run.scope.open if parse_type(call.name, one.variants) in one.variants), None)
-    if spec is None:
-        return call
-    try:
-        given = parse_arguments(call.arguments)
-    except ToolArgsInvalid:
-        return call
-    known = {name: value for name, value in given.items() if name in ("goals", "goal")}
-    goals = known or {"goals": [text for text in _strings(list(given.values())) if text.strip()]}
-    arguments = json.dumps({"task_type": parse_type(call.name, spec.variants), **goals}, ensure_ascii=False)
-    return ToolCall(call.id, spec.name, arguments)
+    for spec in run.scope.open:
+        tool, variant = run.scope.tool(spec.name), match_spelling(call.name, spec.variants)
+        if variant in spec.variants and tool and tool.from_variant:
+            try:
+                meant = tool.from_variant(variant, parse_arguments(call.arguments))
+            except ToolArgsInvalid:
+                return call
+            return ToolCall(call.id, spec.name, json.dumps(meant, ensure_ascii=False))
+    return call
 
 
 async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> CallAnswer:
@@ -319,20 +295,13 @@ def _admitted(run: StageRun, name: str) -> Tool:
         return tool
     if run.state.counts.granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
-    known = [*run.job.conversations, *_other_steps(run)]
+    known = [*run.job.conversations, *run.job.stages_beside(run.path)]
     having = [stage for stage in known if stage.tools.admits(tool.spec)]
     stages = [stage.id for stage in having if stage.when != "replan"]
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
     raise ToolDenied(
         f'{name} was not run: it is not available in stage "{run.stage.id}"; {where}. Tools here: {here}.'
     )
-
-
-def _other_steps(run: StageRun) -> Iterator[Stage]:
-    """The steps of the recipe that a stage is a step of."""
-    if number := run.stage.execution:
-        execution = run.job.state[Executions].all[number - 1]
-        yield from expand_recipe(run.job.flow.recipes[execution.task_type], execution).leaves()
 
 
 def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | None:

@@ -10,27 +10,24 @@ from typing import Any, Literal
 from headgate.checks import Check
 from headgate.config import fill
 from headgate.core import (
-    EXECUTE_TOOL,
     AnswerGiven,
     Broken,
     CheckFinished,
     Decision,
-    DiffFindings,
-    Executions,
     Fail,
+    Flow,
     Note,
     Pass,
     Plan,
     PlanItem,
     StageDoneSignalled,
     StageState,
-    VerifyRuns,
+    State,
     bound_note,
     clean_text,
     path_words,
     shorten,
     show_path,
-    task_progress,
 )
 from headgate.errors import ToolError
 from headgate.reading import TaskDiff, find_tests
@@ -49,7 +46,8 @@ class AttemptFacts:
     """The facts for one check about one attempt. Nothing is looked up before a check asks."""
 
     run: StageRun
-    check: str
+    was_told: bool = False
+    """Whether the model was told what this check found in the diff, and this is the second look."""
 
     @property
     def request(self) -> str:
@@ -77,11 +75,10 @@ class AttemptFacts:
 
     @property
     def has_acted(self) -> bool:
-        job, number = self.run.job, self.run.stage.execution
-        if not number:
+        job = self.run.job
+        if not self.run.stage.execution:
             return True
-        one = job.state[Executions].all[number - 1]
-        names = [one.step_id(step) for step in job.flow.recipes[one.task_type].steps]
+        names = [leaf.id for leaf in job.stages_beside(self.run.path)]
         tried = [attempt for name in names for attempt in job.state.tree.attempts.get(name, ())]
         runs = {
             tool.name for tool in job.parts.tools.values() if tool.spec.category == "run" or tool.acts_itself
@@ -89,30 +86,16 @@ class AttemptFacts:
         return any(attempt.files_changed or runs & attempt.calls.keys() for attempt in tried)
 
     @property
-    def unfinished_recipe(self) -> str:
-        state, recipes = self.run.job.state, self.run.job.flow.recipes
-        if not state[Executions].all:
-            refused = (one.content for one in reversed(self.run.transcript.messages) if one.failed)
-            why = next((text for text in refused if text.startswith(EXECUTE_TOOL)), "")
-            return f"nothing was executed yet{f' ({shorten(why, 200)})' if why else ''}"
-        latest = state[Executions].all[state[Executions].last - 1]
-        progress = task_progress(state, recipes[latest.task_type], latest)
-        if progress.is_complete:
-            return ""
-        why = f" ({progress.reason.rstrip('.')})" if progress.reason else ""
-        return f"{latest.task_type} is not complete{why}"
+    def state(self) -> State:
+        return self.run.job.state
 
     @property
-    def has_completed(self) -> bool:
-        return any(ended.completed for ended in self.run.job.state[Executions].ended.values())
+    def flow(self) -> Flow:
+        return self.run.job.flow
 
-    @property
-    def is_verified(self) -> bool:
-        return bool(self.run.job.state[VerifyRuns].passing_run)
-
-    @property
-    def was_told(self) -> bool:
-        return self.run.job.state[DiffFindings].was_told_once(self.check)
+    def last_error(self, beginning: str) -> str:
+        failed = (one.content for one in reversed(self.run.transcript.messages) if one.failed)
+        return next((text for text in failed if text.startswith(beginning)), "")
 
     async def changed_files(self) -> Sequence[str]:
         return await self.run.job.place.tree.changed_files()
@@ -205,7 +188,7 @@ async def try_exit(
             run.record(CheckFinished(check="output", verdict="fail", reason=fault))
         return fault
     for check, argument in _stage_checks(run):
-        verdict = await check.judge(AttemptFacts(run, check.name), argument)
+        verdict = await check.judge(AttemptFacts(run), argument)
         if isinstance(verdict, Pass):
             continue
         if by != "rules" or isinstance(verdict, Broken):
@@ -252,7 +235,7 @@ def _is_answer(run: StageRun) -> bool:
     last = stages[-1]
     if run.stage.id != last.id and not (last.foreach and run.stage.item):
         return False
-    # A planner writes, though not itself.
+    # A stage that leads others writes, though not itself.
     return "rewrites_plan" not in run.kind.roles and not any(
         spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs
     )
@@ -268,7 +251,7 @@ async def fail_if_too_little_done(run: StageRun, decision: Decision) -> Decision
     if decision.reason == "done":
         return decision
     for check, argument in _stage_checks(run):
-        if missing := await check.still_missing(AttemptFacts(run, check.name), argument):
+        if missing := await check.still_missing(AttemptFacts(run), argument):
             return Decision("fail", decision.reason, missing)
     return decision
 

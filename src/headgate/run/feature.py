@@ -32,7 +32,7 @@ class Feature:
     kinds: Sequence[Kind] = ()
     """What a stage can be."""
     checks: Sequence[Check] = ()
-    """What must hold to leave a stage. They run after those of `headgate.checks`."""
+    """What must hold to leave a stage. """
     observers: Sequence[Observer] = ()
     """Those that look at each run of the verification steps."""
     settings: Callable[[Config], Settings] | None = None

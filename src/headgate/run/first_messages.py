@@ -8,8 +8,6 @@ from pathlib import PurePosixPath
 from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
-    DONE_TOOL,
-    SIGNALS,
     InputDoc,
     Note,
     Person,
@@ -20,21 +18,19 @@ from headgate.core import (
     fence,
     list_names,
     plan_items,
-    render_context,
     render_lines,
     render_notes,
     render_parts,
     render_variables,
     show_path,
     stages_before,
-    trim_document,
 )
 from headgate.errors import ToolError
 from headgate.models import find_window
 from headgate.reading import condense_output
 from headgate.run.feature import Attached
 from headgate.run.job import Job
-from headgate.run.stage import fact_stages, say_facts
+from headgate.run.stage import fact_stages, leader_of, say_facts
 from headgate.run.transcript import Transcript, whole_lines
 from headgate.tools import listing, render_plan
 from headgate.tree import Workspace
@@ -99,8 +95,6 @@ UNKNOWN_WINDOW = 16_384
 MOST_CHARS = 24_000
 """Notes and plans are no longer than this, however large the window is: every stage reads them."""
 NAMES_CHARS = 2_000
-CALLED_CHARS = 600
-"""Of what one call returned, in the document about a task."""
 
 
 def system_message(job: Job, stage: Stage) -> str:
@@ -136,7 +130,7 @@ def open_task(job: Job, stage: Stage) -> Opening:
     """The first user message. It stays in view, and so do the task and its constraints.
 
     So it must not fill the window: the task, what came with it and what features attach have a share
-    each. A step of a recipe has a budget, and its own goals besides: there, a task takes a quarter.
+    each. A stage in a part of the work has a budget, and goals of its own: there, a task takes a quarter.
     """
     window, features = window_of(job, stage), job.parts.features
     attached = [feature.attaches(job, stage, window) for feature in features if feature.attaches]
@@ -180,33 +174,6 @@ def _attached(job: Job, stage: Stage) -> str:
     return f"Attached to the task:\n{fence(text)}"
 
 
-def context_document(job: Job, tokens: int = 0, step: str = "") -> str:
-    """The document about the task as it stands. `tokens`: how many it may have, by an estimate.
-
-    `step`: the stage in whose prompt it stands.
-    """
-    steps = [f"Verification: {step}" for step in job.task.steps]
-    facts = [*say_facts(job), list_files(job.place.context.workspace), *steps]
-    room = int(tokens * CHARS_PER_CODE_TOKEN)
-    called = {
-        name: texts
-        for name, transcript in job.memory.transcripts.items()
-        if "." in name and (texts := _tool_results(transcript))
-    }
-    text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=step)
-    return job.place.redact(text)
-
-
-def _tool_results(transcript: Transcript) -> list[str]:
-    """What tools returned in a step, each with the name of the tool; signals left out."""
-    names = {call.id: call.name for message in transcript.messages for call in message.calls}
-    return [
-        f"{names[message.call_id]}: {cut_text(message.content, CALLED_CHARS, 'the result')}"
-        for message in transcript.messages
-        if message.role == "tool" and names.get(message.call_id, DONE_TOOL) not in SIGNALS
-    ]
-
-
 def find_missing_docs(job: Job, stage: Stage) -> str:
     """What a stage cannot do without and is not there, in a sentence; empty if nothing is missing."""
     for doc in stage.input_docs:
@@ -220,7 +187,7 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
     parts = []
     for doc in stage.input_docs:
         if text := _read_document(job, stage, doc):
-            kept = trim_document(text.strip(), doc.max_tokens, doc.path)
+            kept = cut_text(text.strip(), int(doc.max_tokens * CHARS_PER_CODE_TOKEN), doc.path)
             kept = kept.replace("</document", "<\\/document")  # what is in it cannot end it
             parts.append(f'<document path="{doc.path}">\n{kept}\n</document>')
     return parts
@@ -228,7 +195,8 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
 
 def _read_document(job: Job, stage: Stage, doc: InputDoc) -> str:
     if doc.path_type == "turn":
-        return context_document(job, doc.max_tokens, stage.id)
+        leader = leader_of(job)
+        return leader.describe_task(job, doc.max_tokens, stage.id) if leader else ""
     try:
         file = job.place.context.workspace.read(doc.path)
     except ToolError:

@@ -30,7 +30,7 @@ from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.group import run_group
 from headgate.run.job import Job
-from headgate.run.stage import Search
+from headgate.run.stage import Search, leader_of
 
 
 async def judge_task(job: Job) -> Decision:
@@ -83,8 +83,7 @@ async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
     try:
         async with asyncio.timeout(job.seconds_to_deadline()) as limit:
-            whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
-            ended = await run_group(job, whole) or await judge_task(job)
+            ended = await run_group(job, job.root) or await judge_task(job)
             if ended.action == "stuck" and job.state.config.get("hypotheses", True):
                 await ask_for_hypotheses(job, ended)
             return ended
@@ -112,8 +111,9 @@ async def cannot_verify(job: Job) -> Decision | None:
     """
     if job.place.verifier is None or job.place.proposing:
         return None
-    recipes = [stage for recipe in job.flow.recipes.values() for stage in recipe.stages]
-    leaves = (*job.flow.leaves(), *(leaf for stage in recipes for leaf in stage.leaves()))
+    leader = leader_of(job)
+    possible = leader.possible_stages(job.flow) if leader else ()
+    leaves = (*job.flow.leaves(), *(leaf for stage in possible for leaf in stage.leaves()))
     if all(leaf.kind != "verify" for leaf in leaves):
         return None
     missing = [one.sentence() for one in await job.place.verifier.missing() if one.sure]

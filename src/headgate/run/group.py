@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from headgate.config import fill
 from headgate.core import (
     CODE,
-    RESEARCH_TOOL,
     SKIP_CONDITION,
-    Calls,
     Decision,
     Ending,
-    Executions,
     GroupRound,
     Next,
     Records,
@@ -28,8 +25,6 @@ from headgate.core import (
     condense_failures,
     cut_text,
     decide_next,
-    gives_research,
-    is_spent,
     join_path,
     skip_stage,
     stage_ids,
@@ -41,7 +36,15 @@ from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Job
 from headgate.run.program_code import ProgramFailed, call_program
-from headgate.run.stage import Conversation, Entrance, Judge, explain_failure, fact_stages, say_failure
+from headgate.run.stage import (
+    Conversation,
+    Entrance,
+    Judge,
+    explain_failure,
+    fact_stages,
+    leader_of,
+    say_failure,
+)
 
 REASON_CHARS = 1_000
 MOST_REVIEWS = 10
@@ -49,7 +52,7 @@ _NO_MODEL = ("model_unavailable", "model_refused")
 _MAY_FAIL = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
 _HANDED_BACK = ("stage_failed", "rounds_spent")
-"""Why an execution of a recipe ends so that its planner goes on. What ends the debug loop ends the task."""
+"""Why a part of the work ends so that its leader goes on. What ends the debug loop ends the task."""
 
 
 async def run_group(
@@ -91,7 +94,7 @@ class GroupRun:
         return GroupRound(
             job.state.tree,
             self.group,
-            job.children(place, self.group.stages),
+            job.children(place, self.group),
             self.path,
             self.number,
             roles=job.roles,
@@ -250,7 +253,7 @@ class GroupRun:
         """Ends the round; returns what ends the flow. The stages that cannot run any more are recorded."""
         await self.record(end.records)
         if end.how == "spent":
-            return Decision("stuck", "stage_failed", "The recipe has taken all the steps that it may.")
+            return Decision("stuck", "stage_failed", "All the steps that may be taken were taken.")
         if end.stage is None or end.how == "sent_back":
             return None
         if end.how == "failed":
@@ -311,11 +314,9 @@ class GroupRun:
         return None
 
     def _is_spent(self) -> bool:
-        """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
-        if not self.group.execution:
-            return False
-        one = self.job.state[Executions].all[self.group.execution - 1]
-        return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
+        """Whether the part of the work that the group belongs to has taken all the steps that it may."""
+        leader, number = leader_of(self.job), self.group.execution
+        return leader is not None and number > 0 and leader.is_spent(self.job, number)
 
 
 def situation_of(job: Job, stage: Stage, ended_groups: Mapping[str, Ending]) -> Situation:
@@ -332,13 +333,7 @@ def situation_of(job: Job, stage: Stage, ended_groups: Mapping[str, Ending]) -> 
         return ended_groups.get(name) or ("skipped" if name in skipped else "pending")
 
     # Flows and stages have variables where the library gives them some.
-    gathered = {"gathered": _gathered(job)} if stage.execution else {}
-    variables = {**job.flow.variables, **gathered, **stage.variables}
+    leader = leader_of(job) if stage.execution else None
+    made = leader.variables(job) if leader else {}
+    variables = {**job.flow.variables, **made, **stage.variables}
     return Situation(results, variables, {name: status(name) for name in ids})
-
-
-def _gathered(job: Job) -> list[str]:
-    """The tools that have returned something in this task."""
-    called, failed = job.state[Calls].made, job.state[Calls].failed
-    given = [RESEARCH_TOOL] if job.task.attached or gives_research(job.request) else []
-    return [*given, *(name for name, count in called.items() if count > failed[name])]

@@ -10,7 +10,6 @@ from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
     Body,
     EditsNoticed,
-    Executions,
     Flow,
     Limits,
     Model,
@@ -26,7 +25,6 @@ from headgate.core import (
     State,
     Task,
     ToolSpec,
-    expand_executions,
     expand_steps,
     stage_ids,
 )
@@ -326,26 +324,38 @@ class Job:
         """Whether the task is to end: a cap is reached, or a person wants it concluded."""
         return bool(self.limit_reached) or self.people.stopping()
 
-    def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
-        """The stages of the group at a place, with those for the steps of the plan as it stands."""
-        written = (self.state[Plan].items, self.state[Plan].since, self.state[Executions].all)
+    def children(self, place: str, within: Stage) -> tuple[Stage, ...]:
+        """The stages in the one at a place, with those that are made while the task runs."""
+        kind = self.parts.kinds.get(within.kind)
+        stages = kind.children(self, within) if kind else within.stages
+        made_of = (stages, self.state[Plan].items, self.state[Plan].since)
         kept = self._expanded.get(place)
-        if kept is None or any(a is not b for a, b in zip(kept[0], written, strict=True)):
-            plan, since, executions = written
-            steps = expand_steps(stages, plan, since)
-            kept = self._expanded[place] = written, expand_executions(steps, executions, self.flow.recipes)
+        if kept is None or any(a is not b for a, b in zip(kept[0], made_of, strict=True)):
+            kept = self._expanded[place] = made_of, expand_steps(*made_of)
         return kept[1]
+
+    @cached_property
+    def root(self) -> Stage:
+        """The flow as the outermost group."""
+        return Stage(id="flow", stages=self.flow.stages, max_parallel=self.flow.max_parallel)
+
+    def stages_beside(self, path: str) -> list[Stage]:
+        """The stages of the part of the work that an attempt was made in, if it was handed out as one."""
+        ids = stage_ids(path)
+        places = ("/".join(ids[:depth]) for depth in range(1, len(ids)))
+        group = next((stage for stage in map(self.stage_at, places) if stage and stage.execution), None)
+        return list(group.leaves()) if group else []
 
     def stage_at(self, path: str) -> Stage | None:
         """The stage that an attempt was made at; None if the flow has no such stage."""
         ids = stage_ids(path)
-        level: Sequence[Stage] = self.flow.stages
+        within: Stage | None = self.root
         found: Stage | None = None
         for depth, name in enumerate(ids):
             place = "/".join(ids[:depth])
-            found = next((stage for stage in self.children(place, level) if stage.id == name), None)
-            found = found or self._stage_of_step(level, name)
-            level = found.stages if found else ()
+            inside = self.children(place, within) if within else ()
+            found = next((stage for stage in inside if stage.id == name), None)
+            within = found = found or self._stage_of_step(within.stages if within else (), name)
         # Version 0.1 had no groups: its logs name a stage by its id alone.
         return found or next((leaf for leaf in self.flow.leaves() if leaf.id == ids[-1]), None)
 

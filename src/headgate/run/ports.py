@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.core import (
-    EscalationRaised,
     Note,
     Plan,
     PlanItem,
     PlanWritten,
     TaskStatusGiven,
     ToolStarted,
-    cut_text,
     merge_plan,
     show_path,
     skip_reading,
@@ -24,11 +22,10 @@ from headgate.core import (
 from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
-from headgate.run.stage import Conversation, StageRun
+from headgate.run.stage import StageRun
 from headgate.run.verification import run_verification
 from headgate.tools import NOT_IN_A_STAGE, Args, Outcome, Tool, ToolContext
 
-ESCALATION_CHARS = 2_000
 STATUS_CHARS = 200
 """How much of each field of a status the log keeps."""
 
@@ -58,8 +55,7 @@ class CallPorts:
         return outcome
 
     def _context(self) -> ToolContext:
-        context, kind = self.run.job.place.context, self.run.kind
-        own = kind.ports(self) if isinstance(kind, Conversation) else {}
+        context = self.run.job.place.context
         may_write = any(spec.category == "write" for spec in self.run.scope.every)
         times = (self.run.seconds_left(), self.run.job.seconds_left())
         left = [seconds for seconds in times if seconds is not None]
@@ -71,7 +67,6 @@ class CallPorts:
             search_timeout=max(min([context.search_timeout, *left]), 0.1),
             made=self._made,
             stage=self,
-            **{"recipes": RecipeStep(self), **own},
         )
 
     def _made(self, path: str) -> bool:
@@ -141,23 +136,6 @@ def _bounded(value: Any) -> Any:
     """A field of a status as the log keeps it: fifteen words were asked for."""
     too_long = isinstance(value, str) and len(value) > STATUS_CHARS
     return f"{value[: STATUS_CHARS - 1]}…" if too_long else value
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeStep:
-    """What a step of a recipe can do; a planner can do more."""
-
-    ports: CallPorts
-
-    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        with self.ports.acting():
-            raise ToolFailed("execute: only a planner can have something executed")
-
-    async def escalate(self, reason: str) -> None:
-        with self.ports.acting() as run:
-            if not (run.stage.execution or "rewrites_plan" in run.kind.roles):
-                raise ToolFailed("escalate: there is no planner here to hand the work back to")
-            run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
 
 
 def call_under_way(context: ToolContext) -> CallPorts:

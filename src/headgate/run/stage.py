@@ -1,6 +1,6 @@
 """One attempt at a stage, and what a kind of stage is."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,15 +12,14 @@ from headgate.core import (
     Body,
     Data,
     Decision,
-    DiffFindings,
     FailedRounds,
+    Flow,
     Note,
     Repeat,
     Role,
     Stage,
     StageEnded,
     StageState,
-    VerifyRuns,
     is_lost,
     place_of,
 )
@@ -30,7 +29,7 @@ from headgate.run.transcript import Transcript
 from headgate.tools import Tool
 
 if TYPE_CHECKING:
-    from headgate.run.ports import CallPorts
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class StageRun:
     def around(self) -> Around:
         """What a decision about it depends on, besides what was counted in it."""
         lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
-        task = self.job.state
+        task, kinds = self.job.state, self.job.parts.kinds.values()
         return Around(
             seconds_left=self.seconds_left(),
             model_wait=self._model_wait,
@@ -101,7 +100,7 @@ class StageRun:
             turns_inside=self._turns_inside,
             concludes=self.is_conversation,
             idle_attempts=task.tree.idle_attempts,
-            fixing=bool(task[VerifyRuns].failures or task[DiffFindings]),
+            fixing=any(judge.has_objected(self.job) for judge in kinds if isinstance(judge, Judge)),
         )
 
     @property
@@ -183,6 +182,10 @@ class Kind:
         """
         raise NotImplementedError
 
+    def children(self, job: Job, stage: Stage) -> tuple[Stage, ...]:
+        """The stages in such a stage as they stand: the same tuple until others are made."""
+        return stage.stages
+
     def adapt(self, job: Job, stage: Stage) -> Stage | None:
         """The stage as it is to run now; None if there is nothing to do for it (the role `may_not_apply`)."""
         return stage
@@ -222,10 +225,6 @@ class Conversation(Kind):
         """The stages in it that the model has yet to end."""
         return ()
 
-    def ports(self, call: "CallPorts") -> Mapping[str, Any]:
-        """What tools may do in it besides, in one call, by the names in `ToolContext`."""
-        return {}
-
     def say_failure(self, job: Job, told: Entrance, replanned: bool) -> str:
         """What it is told about a failure; `replanned`: the plan is due to be rewritten."""
         return say_failure(job, told, replanned)
@@ -235,11 +234,46 @@ class Conversation(Kind):
         run.transcript.end_stage(place_of(run.path), ended)
 
 
+class Leader(Conversation):
+    """A kind that has parts of the work carried out: groups of stages that are made while the task runs.
+
+    Each stage of such a part has its number, `Stage.execution`. Its results go back to the leader.
+    """
+
+    def possible_stages(self, flow: Flow) -> Iterable[Stage]:
+        """All that may become a part of the work in this flow."""
+        raise NotImplementedError
+
+    def is_spent(self, job: Job, number: int) -> bool:
+        """Whether a part of the work has taken all the steps that it may."""
+        raise NotImplementedError
+
+    def variables(self, job: Job) -> Mapping[str, Any]:
+        """What conditions of stages in it can look at besides."""
+        raise NotImplementedError
+
+    def take_unavailable(self, run: StageRun, tool: str, answer: str) -> None:
+        """Called when a stage in it has called a tool that cannot be used in this task."""
+
+    def describe_task(self, job: Job, tokens: int, stage: str) -> str:
+        """The document about the task as it stands, for a stage in whose prompt it stands."""
+        raise NotImplementedError
+
+
+def leader_of(job: Job) -> Leader | None:
+    """The kind that has parts of the work carried out."""
+    return next((kind for kind in job.parts.kinds.values() if isinstance(kind, Leader)), None)
+
+
 _PLAIN = Conversation()
 
 
 class Judge(Kind):
     """A kind that judges the work, and sends it back (the role `sends_back`)."""
+
+    def has_objected(self, job: Job) -> bool:
+        """Whether such a stage has found something in this task that is to be fixed."""
+        return False
 
     def send_back(self, job: Job, stage: Stage) -> Entrance:
         """What the next round of the group is told if such a stage failed."""

@@ -333,43 +333,47 @@ class Talk(Conversation):
             await say_stages_ended(run)
 
     def replay(self, run: StageRun, body: Body, content: str) -> None:
-        """Does to the transcript what an event did to it when it happened."""
-        stage, transcript = run.stage, run.transcript
-        match body:
-            case StageStarted():
-                transcript.begin_stage(place_of(run.path), run.path)
-            case StageEnded():
-                transcript.end_stage(place_of(run.path), body)
-            case ImageAdded():
-                transcript.coming_images.append(Image(body.media_type, content))
-            case MessageAdded(slug=slug):
-                message = Message(body.role, content, images=tuple(transcript.coming_images))
-                transcript.coming_images.clear()
-                match slug:
-                    case "compacted":
-                        transcript.add_notice(message)
-                    case "stages_compacted":
-                        transcript.add_reminder(message)
-                    case _:
-                        transcript.add(message)
-                transcript.note_lines(body.said, message)
-                transcript.guides_given.update(map(parse_path, body.guides))
-                if body.result_of:
-                    transcript.results_given.add(body.result_of)
-                if body.slug == "stage":
-                    transcript.rebuild(stage.view)
-            case ReplyFailed() if content:
-                transcript.add(read_reply(content))
-            case ReplyReceived():
-                if measured := body.prompt_tokens - body.aside_tokens:
-                    transcript.measured(measured)
-                transcript.add(read_reply(content))
-            case ToolFinished():
-                transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
-                transcript.guides_given.update(map(parse_path, body.guides))
-            case ViewCompacted():
-                transcript.rebuild(stage.view, body.chars)
-            case _:
-                for feature in run.job.parts.features:
-                    if replay := feature.replays.get(type(body)):
-                        replay(run, body, content)
+        replay_conversation(run, body, content)
+
+
+def replay_conversation(run: StageRun, body: Body, content: str) -> None:
+    """Does to the transcript what an event did to it when it happened."""
+    stage, transcript = run.stage, run.transcript
+    match body:
+        case StageStarted():
+            transcript.begin_stage(place_of(run.path), run.path)
+        case StageEnded():
+            transcript.end_stage(place_of(run.path), body)
+        case ImageAdded():
+            transcript.coming_images.append(Image(body.media_type, content))
+        case MessageAdded(slug=slug):
+            message = Message(body.role, content, images=tuple(transcript.coming_images))
+            transcript.coming_images.clear()
+            match slug:
+                case "compacted":
+                    transcript.add_notice(message)
+                case "stages_compacted":
+                    transcript.add_reminder(message)
+                case _:
+                    transcript.add(message)
+            transcript.note_lines(body.said, message)
+            transcript.guides_given.update(map(parse_path, body.guides))
+            if body.result_of:
+                transcript.results_given.add(body.result_of)
+            if body.slug == "stage":
+                transcript.rebuild(stage.view)
+        case ReplyFailed() if content:
+            transcript.add(read_reply(content))
+        case ReplyReceived():
+            if measured := body.prompt_tokens - body.aside_tokens:
+                transcript.measured(measured)
+            transcript.add(read_reply(content))
+        case ToolFinished():
+            transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
+            transcript.guides_given.update(map(parse_path, body.guides))
+        case ViewCompacted():
+            transcript.rebuild(stage.view, body.chars)
+        case _:
+            for feature in run.job.parts.features:
+                if replay := feature.replays.get(type(body)):
+                    replay(run, body, content)

@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 from headgate.core import (
-    ESCALATE_TOOL,
-    EXECUTE_TOOL,
-    MEMORY_TOOL,
     EditsNoticed,
     FileHashes,
     ToolCall,
@@ -29,7 +26,7 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
     Whatever leaves a mark outside is recorded, durably, before it happens.
     """
     category = tool.spec.category
-    target = run.job.place.redact(_target(tool.name, args))
+    target = run.job.place.redact(_target(tool, args))
     started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
     ports = CallPorts(run, started)
     if not (category == "run" or tool.acts_itself):
@@ -109,21 +106,13 @@ def hashes_of(change: FileChange) -> FileHashes:
 
 
 _TARGETS = ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id")
-_OWN_TARGETS = {
-    EXECUTE_TOOL: ("task_type", "goals"),
-    ESCALATE_TOOL: ("reason",),
-    MEMORY_TOOL: ("text",),
-    "load_skill": ("name",),
-    "make_skill": ("name",),
-}
-"""The arguments that say what a call is about: of most tools the first of these, of some all of their own."""
+"""The arguments that usually say what a call is about; the first of them that it has."""
 
 
-def _target(tool: str, args: Args) -> str:
+def _target(tool: Tool, args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    own = tool in _OWN_TARGETS
-    values = [value for name in _OWN_TARGETS.get(tool, _TARGETS) if (value := getattr(args, name, None))]
+    values = [value for name in tool.about or _TARGETS if (value := getattr(args, name, None))]
     texts = [
         ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values
     ]
-    return clean_text(" ".join(": ".join(texts if own else texts[:1]).split()))[:120]
+    return clean_text(" ".join(": ".join(texts if tool.about else texts[:1]).split()))[:120]

@@ -147,7 +147,7 @@ async def _try_rules(run: StageRun) -> None:
 
 
 def _note_of_rules(run: StageRun) -> Note:
-    """The note of a stage that ends by its rules. That of a recipe's step holds what its tools returned."""
+    """The note of a stage that ends by its rules. In a part of the work, it holds what its tools returned."""
     if not run.stage.execution:
         return Note()
     ids = {

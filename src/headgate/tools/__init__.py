@@ -29,7 +29,6 @@ from headgate.tools.files import (
     write_file,
 )
 from headgate.tools.patching import apply_patch
-from headgate.tools.planning import escalate, execute_tool
 from headgate.tools.ports import NOT_IN_A_STAGE
 from headgate.tools.schemas import parameters_of, slim_schema
 from headgate.tools.searching import search

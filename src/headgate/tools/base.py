@@ -32,7 +32,6 @@ from headgate.patterns import regex
 from headgate.process import Sandbox
 from headgate.tools.ports import (
     NO_STAGE,
-    RecipePort,
     StagePort,
 )
 from headgate.tools.schemas import parameters_of
@@ -97,7 +96,6 @@ class ToolContext:
     """Whether this task has created a file, by its canonical path."""
     stage: StagePort = NO_STAGE
     """The call under way, which tools act through; those of features see `headgate.run.call_under_way`."""
-    recipes: RecipePort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -142,6 +140,11 @@ class Tool:
     is_async: bool
     acts_itself: bool = False
     """What it changes is not in its Outcome, so that nobody can tell whether it did: never run twice."""
+
+    about: tuple[str, ...] = ()
+    """The arguments that say what a call is about, for people; empty: the first one that usually does."""
+    from_variant: Callable[[str, Mapping[str, Any]], dict[str, Any]] | None = None
+    """The arguments that are meant where a model called one of its variants as if that were the tool."""
 
     @property
     def name(self) -> str:
@@ -211,11 +214,11 @@ def _as_outcome(result: Any) -> Outcome:
 
 
 def tool(
-    category: Category, args: type[Args] | None = None, *, by_name: bool = False
+    category: Category, args: type[Args] | None = None, *, by_name: bool = False, about: tuple[str, ...] = ()
 ) -> Callable[[ToolFunction], Tool]:
     """Makes a Tool of a function: its name and docstring are what the model is shown.
 
-    `by_name`: only stages have it that name it in `tools: {allow}`.
+    `by_name`: only stages have it that name it in `tools: {allow}`. `about`: see `Tool.about`.
     """
 
     def wrap(function: ToolFunction) -> Tool:
@@ -227,7 +230,7 @@ def tool(
             category,
             by_name,
         )
-        return Tool(spec, model, function, inspect.iscoroutinefunction(function))
+        return Tool(spec, model, function, inspect.iscoroutinefunction(function), about=about)
 
     return wrap
 

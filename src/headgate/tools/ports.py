@@ -33,18 +33,6 @@ class StagePort(Protocol):
         ...
 
 
-class RecipePort(Protocol):
-    """What a planner and its steps can do. ToolError says why something cannot be done now."""
-
-    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        """Has a recipe carried out; returns its results."""
-        ...
-
-    async def escalate(self, reason: str) -> None:
-        """Hands the work of a step back to the planner."""
-        ...
-
-
 class _NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 

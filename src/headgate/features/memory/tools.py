@@ -50,7 +50,7 @@ class MemorySearch(Args):
 def memory_tools(memory: TaskMemory | None) -> tuple[Tool, Tool]:
     """memory_search and memory_save for one task; without one they can only be described."""
 
-    @tool("control", by_name=True)
+    @tool("control", by_name=True, about=("text",))
     async def memory_save(ctx: ToolContext, args: MemorySave) -> str:
         """Save a fact about this repository for later tasks."""
         text, tags = plain(clean_text(args.text)).strip(), clean_tags(map(clean_text, args.tags))

@@ -49,7 +49,9 @@ def _only_looks(state: State, body: StageStarted, now: Moment) -> None:
 
 
 @says_start
-def _say_query(body: StageStarted) -> str:
+def _say_query(body: StageStarted, state: State) -> str:
+    if body.reason != "next":
+        return ""
     scout = next((name for name, title in SCOUTS.items() if title == body.title), "")
     if scout and body.stage_kind == "talk":
         return f"{body.title}: a model reads on..."

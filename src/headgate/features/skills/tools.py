@@ -120,7 +120,7 @@ class MakeSkill(Args):
 def skill_tools(folders: Sequence[str] = ("skills",)) -> tuple[Tool, Tool]:
     """load_skill and make_skill. Skills are found in these folders, and written into the first."""
 
-    @tool("read", by_name=True)
+    @tool("read", by_name=True, about=("name",))
     def load_skill(ctx: ToolContext, args: LoadSkill) -> Outcome:
         """Read a skill: this repository's instructions for a kind of work."""
         found = find_skills(ctx.workspace, folders)
@@ -139,7 +139,7 @@ def skill_tools(folders: Sequence[str] = ("skills",)) -> tuple[Tool, Tool]:
             "\n\n".join(filter(None, [head, skill.text.body.rstrip(), beside])), read=(skill.path,)
         )
 
-    @tool("write", by_name=True)
+    @tool("write", by_name=True, about=("name",))
     def make_skill(ctx: ToolContext, args: MakeSkill) -> Outcome:
         """Write a skill: instructions for a kind of work that later tasks can load."""
         for field in ("description", "source"):

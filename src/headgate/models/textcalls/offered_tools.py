@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.core import TOOL_ALIASES, ToolSpec, parse_type
+from headgate.core import TOOL_ALIASES, ToolSpec, match_spelling
 from headgate.models.textcalls.source import read_json
 from headgate.patterns import regex
 from headgate.reading import repair_json
@@ -13,7 +13,7 @@ PREFIXES = ("functions.", "function.", "tools.", "tool.")
 
 def is_variant(tool: ToolSpec, name: str) -> bool:
     """Whether a model called a choice of this tool as if that were a tool: `code_modify` for `execute`."""
-    return name != tool.name and parse_type(name, tool.variants) in tool.variants
+    return name != tool.name and match_spelling(name, tool.variants) in tool.variants
 
 
 class ToolBook:

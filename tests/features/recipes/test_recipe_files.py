@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config import load_recipes, user_config_path
+from headgate.config import user_config_path
 from headgate.core import Recipe
 from headgate.engine import FLOW_NAMES
 from headgate.errors import ConfigError
+from headgate.features.recipes.recipe_files import load_recipes
 
 STEPS = "stages: [{id: do, tools: {allow: [read]}}]\n"
 

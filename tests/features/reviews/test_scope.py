@@ -4,8 +4,8 @@ import difflib
 
 import pytest
 
-from headgate.checks.scope import check_scope, check_tests
 from headgate.core import Fail, Pass
+from headgate.features.reviews.scope import check_scope, check_tests
 from headgate.reading import TaskDiff, is_test, read_git_diff
 
 DIFF = """diff --git a/src/a.py b/src/a.py

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.checks.weakened import check_weakened
 from headgate.core import Fail, Pass
+from headgate.features.reviews.weakened import check_weakened
 from headgate.tree import Snapshots
 
 PY = """import pytest

@@ -1,4 +1,4 @@
-"""How far the recipes of a planner have come, for everybody who is told.
+"""What the log says of recipes, and how far those that a planner had executed have come.
 
 It follows from the events, and the model has no say in it. Its words are quoted.
 """
@@ -7,18 +7,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from headgate.core.attempt import is_announced_end
-from headgate.core.counts import Fail, WorkSinceFailure
-from headgate.core.event import Body, Line, Moment, Slice, follows
-from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
-from headgate.core.plan import Plan, PlanItem, Status
-from headgate.core.recipes import Execution, Recipe
-from headgate.core.stage_events import StageEnded, StageStarted
-from headgate.core.state import State
-from headgate.core.text import count, shorten, times
-from headgate.core.tree import join_path, place_of, split_path
-from headgate.core.turn_events import Calls, ToolFinished
-from headgate.core.verification import VerifyRuns
+from headgate.core import (
+    SKIP_CONDITION,
+    SKIP_JOIN,
+    SKIP_ON_SKIP,
+    Body,
+    Calls,
+    Fail,
+    Line,
+    Moment,
+    Plan,
+    PlanItem,
+    Recipe,
+    Slice,
+    StageStarted,
+    State,
+    Status,
+    ToolFinished,
+    WorkSinceFailure,
+    follows,
+    join_path,
+    place_of,
+    says_start,
+    shorten,
+    split_path,
+)
+from headgate.features.recipes.execution import Execution
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 """Why a step does not run that is not missing."""
@@ -74,6 +88,9 @@ class Executions(Slice, order=60):
         """How often this type was executed since a file last changed."""
         types = {one.number: one.task_type for one in self.all}
         return sum(types[ended.number] == task_type for ended in self.idle)
+
+    def plan_items(self, state: State) -> Iterable[PlanItem]:
+        return (_item(one, progress) for one, progress in executed_recipes(state))
 
     def report(self, state: State) -> Mapping[str, Any]:
         return {"plan_steps": tuple(shorten(line, STEP_CHARS) for line in plan_lines(state))}
@@ -278,11 +295,6 @@ def executed_recipes(state: State) -> list[tuple[Execution, TaskProgress]]:
     return [(one, task_progress(state, recipes[one.task_type], one)) for one in known]
 
 
-def plan_items(state: State) -> tuple[PlanItem, ...]:
-    """The plan as it stands: what the model wrote as one, and what a planner had executed."""
-    return (*state[Plan].items, *(_item(one, progress) for one, progress in executed_recipes(state)))
-
-
 def _item(execution: Execution, progress: TaskProgress) -> PlanItem:
     done: Status = "completed" if progress.is_complete else "failed"
     return PlanItem(
@@ -340,52 +352,18 @@ def left_out_steps(state: State) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said))
 
 
-# The plan: it is written, its steps start and end, and it is rewritten.
+class EscalationRaised(Body):
+    """A step handed its work back to the planner."""
 
-
-class PlanWritten(Body):
-    """The model wrote or changed its plan."""
-
-    kind: ClassVar[str] = "plan_written"
-    version: int
-    items: tuple[PlanItem, ...]
+    kind: ClassVar[str] = "escalation_raised"
+    reason: str
 
     def apply(self, state: State, now: Moment) -> None:
-        state[Plan].write(self.items, self.version)
         if attempt := state.nodes.get(now.path):
-            attempt.take_plan()
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        return Line(f"Plan: {count(len(self.items), 'step')}")
+            attempt.counts.escalated = self.reason
 
 
-class ReplanStarted(Body):
-    """Fixing has failed several times in a row, or a step of the plan has failed: the plan is rewritten."""
-
-    kind: ClassVar[str] = "replan_started"
-    loop: int
-    item: str = ""
-    """The step that failed, if that is why."""
-
-    def apply(self, state: State, now: Moment) -> None:
-        state[Plan].replans += 1
-        state.tree.replan(now.path, self.item)
-        state[VerifyRuns].failed_in_a_row = 0
-
-    def line(self, state: State, now: Moment) -> Line | None:
-        if state[Executions].all:
-            return Line(f"Replanning: verification has failed {times(state[VerifyRuns].loops)}...")
-        return Line("Replanning...")
-
-
-@follows(StageStarted)
-def _begin_step(state: State, body: StageStarted, now: Moment) -> None:
-    if body.item:
-        state[Plan].mark(body.item, "in_progress")
-
-
-@follows(StageEnded)
-def _end_step(state: State, body: StageEnded, now: Moment) -> None:
-    attempt = state.nodes.get(now.path)
-    if attempt and attempt.item and is_announced_end(body.reason, attempt):
-        state[Plan].mark(attempt.item, "completed" if body.ending == "completed" else "failed")
+@says_start
+def _say_decides(body: StageStarted, state: State) -> str:
+    is_new = body.reason == "next" and body.stage_kind == "planner"
+    return f"{body.title}: deciding what to do..." if is_new else ""

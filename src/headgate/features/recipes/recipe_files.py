@@ -6,24 +6,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from headgate.config.flows import FlowNames, check_flow
-from headgate.config.stage_forms import FLOW_SUFFIXES
-from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
+from headgate.config import (
+    FLOW_SUFFIXES,
+    Document,
+    FlowNames,
+    check_flow,
+    explain,
+    parse_yaml,
+    read_yaml,
+)
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
+    DRIVE,
+    EXECUTE_TOOL,
     OWN_FOLDER,
+    PLANNER,
     RECIPE_NAME,
     Flow,
     InputDoc,
+    Problem,
     Recipe,
     Stage,
+    Where,
     cut_text,
-    recipe_problems,
     show_path,
     unknown_name,
 )
@@ -33,6 +43,9 @@ from headgate.patterns import regex
 from headgate.remembered import user_config_path
 from headgate.tree import leads_out
 
+STEP_CHARS = 12
+_NO_STEPS = (PLANNER, DRIVE)
+"""Kinds that lead stages of their own: a planner in a recipe could choose the recipe that it is in."""
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
 """What conditions of steps may look at besides results."""
 MOST_FRAGMENT_CHARS = 100_000
@@ -57,15 +70,6 @@ def load_recipes(
                 where = recipe.source or f"The recipe {recipe.name}"
                 raise ConfigError(f"{where}: leads_to: {unknown_name('type of task', name, found)}.")
     return found
-
-
-def recipe_files(repo: Path, folders: Iterable[str]) -> Iterator[str]:
-    """The paths of the repository's own recipes, which no task may change."""
-    for name in folders:
-        folder = repo / name
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if path.name.endswith((*FLOW_SUFFIXES, ".md")):
-                yield PurePosixPath(name, path.name).as_posix()
 
 
 def _named_folder(repo: Path, name: str) -> Path:
@@ -130,7 +134,7 @@ def _read(document: Document, name: str, folder: Path | Traversable, known: Flow
 
 def _check_documents(recipe: Recipe, document: Document, secrets: SecretNames) -> None:
     """ConfigError if a step is to be given a file that holds secrets."""
-    named: list[tuple[Place, InputDoc]]
+    named: list[tuple[Where, InputDoc]]
     named = [(("input_docs", index), doc) for index, doc in enumerate(recipe.input_docs)]
     named += [(where, doc) for where, stage in _placed(recipe.stages) for doc in stage.input_docs]
     for where, doc in named:
@@ -138,7 +142,7 @@ def _check_documents(recipe: Recipe, document: Document, secrets: SecretNames) -
             raise document.error(where, f"{show_path(doc.path)} may contain secrets: no step can be given it")
 
 
-def _placed(stages: Sequence[Stage], where: Place = ("stages",)) -> Iterator[tuple[Place, Stage]]:
+def _placed(stages: Sequence[Stage], where: Where = ("stages",)) -> Iterator[tuple[Where, Stage]]:
     for index, stage in enumerate(stages):
         yield (*where, index), stage
         yield from _placed(stage.stages, (*where, index, "stages"))
@@ -180,3 +184,35 @@ def _read_fragment(folder: Path | Traversable, path: str) -> str | None:
             return stream.read(MOST_FRAGMENT_CHARS)
     except (OSError, UnicodeDecodeError):
         return None
+
+
+# What is wrong with a recipe besides what is wrong with a flow.
+
+
+def recipe_problems(recipe: Recipe) -> Iterator[Problem]:
+    """Everything that is wrong with the steps."""
+    yield from _step_problems(recipe.stages, ("stages",))
+    if len(recipe.steps) > recipe.max_steps:
+        message = f"there are {len(recipe.steps)} steps, and `max_steps` is {recipe.max_steps}"
+        yield Problem(("max_steps",) if "max_steps" in recipe.model_fields_set else ("stages",), message)
+
+
+def _step_problems(stages: Sequence[Stage], where: Where) -> Iterator[Problem]:
+    for index, stage in enumerate(stages):
+        here = (*where, index)
+        if stage.kind in _NO_STEPS:
+            yield Problem((*here, "kind"), f"a step of a recipe cannot be of the kind {stage.kind}")
+        elif stage.foreach:
+            message = f"a step of a recipe cannot be repeated for each {stage.foreach}: leave `foreach` out"
+            yield Problem((*here, "foreach"), message)
+        elif not stage.stages and len(stage.id) > STEP_CHARS:
+            message = (
+                f"the id of a step has at most {STEP_CHARS} characters, and {stage.id} has {len(stage.id)}"
+            )
+            yield Problem((*here, "id"), message)
+        for key, names in (("allow", stage.tools.allow or ()), ("add", stage.tools.add)):
+            for position, name in enumerate(names):
+                if name == EXECUTE_TOOL:
+                    message = "a step of a recipe cannot have execute: only a planner has it"
+                    yield Problem((*here, "tools", key, position), message)
+        yield from _step_problems(stage.stages, (*here, "stages"))

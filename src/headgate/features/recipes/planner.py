@@ -5,7 +5,7 @@ their results. The planner's conversation does not contain what was said in them
 type and the same goals goes on with the same execution: steps that have completed do not run again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,42 +13,58 @@ from pydantic import Field
 
 from headgate.config import fill
 from headgate.core import (
-    GENERIC,
+    REAL,
+    RESEARCH_TOOL,
     SIGNALS,
+    Body,
     Calls,
     Data,
     Decision,
-    Execution,
-    Executions,
+    Flow,
     Note,
     Recipe,
-    RecipeEnded,
-    RecipeStarted,
     ReplanStarted,
     Role,
     RoundTally,
-    StageEnded,
+    Stage,
     VerifyRuns,
     condense_failures,
     cut_text,
     decide_round,
+    gives_research,
     join_path,
-    parse_type,
+    match_spelling,
     place_of,
     quote_lines,
-    task_progress,
     task_rounds,
     times,
     unknown_name,
 )
 from headgate.errors import ToolFailed
-from headgate.run.exits import clean_value
-from headgate.run.group import GroupRun
-from headgate.run.job import Job
-from headgate.run.ports import CallPorts, RecipeStep
-from headgate.run.stage import Entrance, StageEnd, StageRun
-from headgate.run.talk import Talk, open_conversation, take_step
-from headgate.run.turn import finish_turn, take_turn
+from headgate.features.recipes.document import describe_task
+from headgate.features.recipes.events import (
+    EscalationRaised,
+    Executions,
+    RecipeEnded,
+    RecipeStarted,
+    is_spent,
+    task_progress,
+)
+from headgate.features.recipes.execution import GENERIC, Execution, expand_executions
+from headgate.run import (
+    Entrance,
+    GroupRun,
+    Job,
+    Leader,
+    StageEnd,
+    StageRun,
+    clean_value,
+    finish_turn,
+    open_conversation,
+    replay_conversation,
+    take_step,
+    take_turn,
+)
 
 GOALS_CHARS = 2_000
 """Of all goals of an execution: every step is told them."""
@@ -175,7 +191,7 @@ class Planning:
             reason=state[VerifyRuns].last_failure,
             failures=0,  # of the execution's own rounds, which its groups have judged
             task_failures=state[VerifyRuns].loops,
-            in_recipe=True,
+            in_part=True,
             since_replan=state[VerifyRuns].failed_in_a_row,
             idle_rounds=state[VerifyRuns].idle_rounds,
         )
@@ -205,7 +221,7 @@ class Planning:
 def _find_recipe(job: Job, task_type: str) -> Recipe:
     """The recipe that a model means, however it spells its name. ToolFailed if there is none, or not here."""
     recipes = job.flow.recipes
-    recipe = recipes.get(parse_type(task_type.strip() or GENERIC, recipes))
+    recipe = recipes.get(match_spelling(task_type.strip() or GENERIC, recipes))
     if recipe is None:
         offered = [name for name, one in recipes.items() if not one.unavailable]
         raise ToolFailed(f"execute: {unknown_name('type of task', task_type[:80], offered)}")
@@ -295,19 +311,6 @@ def _seen(job: Job, execution: Execution, recipe: Recipe) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _PlannerPort(RecipeStep):
-    """What a planner can do in one call."""
-
-    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        run, call = self.ports.run, self.ports.started.call
-        # The start is stored together with what it begins: after a crash, such a call was not refused.
-        await run.job.log.commit()
-        cut_short = (run.path, call) in run.job.state[Calls].open
-        with self.ports.acting() as run:
-            return await planning_of(run).execute(task_type, goals, cut_short)
-
-
 class _Planners(dict[str, Planning]):
     """The planners, by their places."""
 
@@ -317,7 +320,11 @@ def planning_of(run: StageRun) -> Planning:
     return run.job.memory.of(_Planners).setdefault(place_of(run.path), Planning(run))
 
 
-class PlannerKind(Talk):
+class _Expanded(dict[str, tuple[tuple[Execution, ...], tuple[Stage, ...]]]):
+    """The stages in each planner, by its id, with the executions that they were made for."""
+
+
+class PlannerKind(Leader):
     """A conversation in which each decision is carried out before the next one.
 
     It may go on in a later round, and has no summary of its own.
@@ -340,8 +347,37 @@ class PlannerKind(Talk):
             if end := await take_step(run, take_turn):
                 return end
 
-    def ports(self, call: CallPorts) -> Mapping[str, Any]:
-        return {"recipes": _PlannerPort(call)}
+    def replay(self, run: StageRun, body: Body, content: str) -> None:
+        replay_conversation(run, body, content)
+
+    def children(self, job: Job, stage: Stage) -> tuple[Stage, ...]:
+        made, executions = job.memory.of(_Expanded), job.state[Executions].all
+        if stage.id not in made or made[stage.id][0] is not executions:
+            expanded = expand_executions(stage.stages, executions, job.flow.recipes)
+            made[stage.id] = executions, expanded
+        return made[stage.id][1]
+
+    def possible_stages(self, flow: Flow) -> Iterable[Stage]:
+        return [stage for recipe in flow.recipes.values() for stage in recipe.stages]
+
+    def is_spent(self, job: Job, number: int) -> bool:
+        one = job.state[Executions].all[number - 1]
+        return is_spent(job.state, job.flow.recipes[one.task_type], one)
+
+    def variables(self, job: Job) -> Mapping[str, Any]:
+        """`gathered`: the tools that have returned something in this task."""
+        called, failed = job.state[Calls].made, job.state[Calls].failed
+        given = [RESEARCH_TOOL] if job.task.attached or gives_research(job.request) else []
+        return {"gathered": [*given, *(name for name, count in called.items() if count > failed[name])]}
+
+    def take_unavailable(self, run: StageRun, tool: str, answer: str) -> None:
+        """A step that can do nothing without the tool hands its work back: its check asks for such calls."""
+        others = [spec for spec in run.scope.every if spec.name != tool and spec.category in REAL]
+        if run.stage.checks.get("tool_calls") and not others:
+            run.record(EscalationRaised(reason=answer))
+
+    def describe_task(self, job: Job, tokens: int, stage: str) -> str:
+        return describe_task(job, tokens, stage)
 
     def say_failure(self, job: Job, told: Entrance, replanned: bool) -> str:
         texts = {"fix": "fix_planner", "review": "review_planner"}
@@ -349,6 +385,3 @@ class PlannerKind(Talk):
             job, replace(told, order=texts.get(told.order or told.reason, told.order)), False
         )
         return "\n\n".join([said, tell_replan(job)]) if replanned else said
-
-    async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
-        run.transcript.end_stage(place_of(run.path), ended)

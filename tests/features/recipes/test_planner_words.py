@@ -5,7 +5,7 @@ from pathlib import Path
 from headgate.core import ToolStarted
 from scenarios.runner import run_scenario
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def test_what_a_planner_has_executed_is_shown(tmp_path: Path) -> None:

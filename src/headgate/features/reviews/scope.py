@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from headgate.checks.registry import Check, Facts
+from headgate.checks import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, path_words
 from headgate.patterns import regex
 from headgate.reading import DiffHunk, FileDiff, TaskDiff, is_test, read_git_diff, same_but_for_layout
@@ -70,7 +70,8 @@ DIFF_SCOPE = Check(
     CheckSpec(
         "diff_scope",
         "The diff stays within the task; otherwise it goes back to the model once.",
-        place="diff",
+        place="review",
+        order=70,
     ),
     _judge_scope,
 )
@@ -78,7 +79,8 @@ TESTS_TOUCHED = Check(
     CheckSpec(
         "tests_touched",
         "Changed behaviour has a test; otherwise it goes back to the model once.",
-        place="diff",
+        place="review",
+        order=70,
         after_verification=True,
         prompt="review_tests",
     ),

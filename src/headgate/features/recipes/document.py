@@ -6,15 +6,31 @@ It is a fold: it follows from the events, and the model has no say in it. Its wo
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from headgate.core.notes import list_names, render_notes
-from headgate.core.progress import Executions, StepStatus, TaskProgress, executed_recipes, say_how
-from headgate.core.recipes import Execution
-from headgate.core.state import State
-from headgate.core.text import cut_text, quote_lines, share_out
-from headgate.core.view import CHARS_PER_CODE_TOKEN
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    DONE_TOOL,
+    SIGNALS,
+    State,
+    cut_text,
+    list_names,
+    quote_lines,
+    render_notes,
+    share_out,
+)
+from headgate.features.recipes.events import (
+    Executions,
+    StepStatus,
+    TaskProgress,
+    executed_recipes,
+    say_how,
+)
+from headgate.features.recipes.execution import Execution
+from headgate.run import Job, Transcript, list_files, say_facts
 
 SECTION_CHARS = 4_000
 """Of each section of the document."""
+CALLED_CHARS = 600
+"""Of what one call returned, in the document about a task."""
 
 
 def render_context(
@@ -112,6 +128,28 @@ def _state(progress: TaskProgress) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in rows.items()) + handed_back
 
 
-def trim_document(text: str, tokens: int, name: str) -> str:
-    """A document in so many tokens, by an estimate. What was cut is named."""
-    return cut_text(text, int(tokens * CHARS_PER_CODE_TOKEN), name)
+def describe_task(job: Job, tokens: int = 0, step: str = "") -> str:
+    """The document about the task as it stands. `tokens`: how many it may have, by an estimate.
+
+    `step`: the stage in whose prompt it stands.
+    """
+    steps = [f"Verification: {step}" for step in job.task.steps]
+    facts = [*say_facts(job), list_files(job.place.context.workspace), *steps]
+    room = int(tokens * CHARS_PER_CODE_TOKEN)
+    called = {
+        name: texts
+        for name, transcript in job.memory.transcripts.items()
+        if "." in name and (texts := _tool_results(transcript))
+    }
+    text = render_context(job.state, [*filter(None, facts)], room, called=called, in_step=step)
+    return job.place.redact(text)
+
+
+def _tool_results(transcript: Transcript) -> list[str]:
+    """What tools returned in a step, each with the name of the tool; signals left out."""
+    names = {call.id: call.name for message in transcript.messages for call in message.calls}
+    return [
+        f"{names[message.call_id]}: {cut_text(message.content, CALLED_CHARS, 'the result')}"
+        for message in transcript.messages
+        if message.role == "tool" and names.get(message.call_id, DONE_TOOL) not in SIGNALS
+    ]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.checks.registry import Check, Facts
+from headgate.checks import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, show_path
 from headgate.patterns import regex
 from headgate.reading import (
@@ -205,7 +205,8 @@ TESTS_WEAKENED = Check(
     CheckSpec(
         "tests_weakened",
         "No test was removed, skipped or weakened; otherwise the diff goes back to the model once.",
-        place="diff",
+        place="review",
+        order=70,
         looks_again=True,  # tests are weakened above all by a model that cannot get them to pass
         leads=True,
     ),
