@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from headgate import tool
-
 
 class Place(BaseModel):
     name: str
@@ -16,17 +14,6 @@ class Place(BaseModel):
 
 def visit(place: Place) -> str:
     return f"visited {place.name}"
-
-
-def make_local() -> Callable[..., Any]:
-    class Fruit(BaseModel):
-        weight: int
-
-    @tool
-    def weigh(fruit: Fruit) -> str:
-        return f"{fruit.weight} g"
-
-    return weigh
 
 
 def make_unknown() -> Callable[..., Any]:

@@ -103,7 +103,6 @@ def doubled(function: Callable[..., Any]) -> Callable[..., Any]:
         (tool(name="three")(lambda: 3), "three", {}, "3"),
         (doubled(tool(add)), "add", {"a": 1, "b": 2}, "6"),
         (postponed_annotations.visit, "visit", {"place": {"name": "Rome"}}, "visited Rome"),
-        (postponed_annotations.make_local(), "weigh", {"fruit": {"weight": 3}}, "3 g"),
     ],
 )
 def test_whatever_can_be_called_is_a_tool(

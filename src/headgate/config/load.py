@@ -14,6 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from headgate.config.endpoint import (
     KEY_VARIABLES,
+    PROVIDER_KEYS,
     Layer,
     address_problem,
     choose_endpoint,
@@ -233,13 +234,11 @@ def _explain_no_model(layers: Sequence[Layer], environ: Mapping[str, str]) -> st
 
 def _access(environ: Mapping[str, str]) -> dict[str, Access]:
     """What the environment says about each provider, for models other than the default."""
-    openai, anthropic = env_value(environ, "OPENAI_API_KEY"), env_value(environ, "ANTHROPIC_API_KEY")
-    ollama = env_value(environ, "OLLAMA_API_KEY")
-    host: str | None = None
+    addresses = {"openai": env_value(environ, "OPENAI_BASE_URL")}
     with suppress(ConfigError):  # what is wrong with it matters only to those who use it
-        host = ollama_address(environ)
+        addresses["ollama"] = ollama_address(environ)
+    keys = {provider: env_value(environ, variable) for provider, variable in PROVIDER_KEYS.items()}
     return {
-        "ollama": Access(host, SecretStr(ollama) if ollama else None),
-        "openai": Access(env_value(environ, "OPENAI_BASE_URL"), SecretStr(openai) if openai else None),
-        "anthropic": Access(None, SecretStr(anthropic) if anthropic else None),
+        provider: Access(addresses.get(provider), SecretStr(key) if key else None)
+        for provider, key in keys.items()
     }

@@ -3,9 +3,8 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Any, TypeVar, get_args, overload
 
 from headgate.core import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL, TOOL_ALIASES, Category, ToolSpec
@@ -29,8 +28,6 @@ class _Wanted:
     description: str | None = None
     category: Category = "run"
     timeout: float | None = None
-    names: Mapping[str, Any] | None = None
-    """What the names in its annotations may mean, besides those of its module, until the tool is made."""
     function: Any = None
     made: Tool | None = None
     """The tool, unless it is a method that has no object yet."""
@@ -64,14 +61,14 @@ def tool(
         raise ConfigError(f'A tool cannot have the category "{category}": use {", ".join(known)}.')
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
         raise ConfigError(f"The timeout of a tool is a number of seconds above 0, not {timeout!r}.")
-    wanted = _Wanted(name, description, category, timeout, _names_in(inspect.currentframe()))
+    wanted = _Wanted(name, description, category, timeout)
 
     def mark(marked: Any) -> Any:
         inner = marked.__func__ if isinstance(marked, staticmethod | classmethod) else marked
         if not callable(inner):
             raise ConfigError(f"{marked!r} is not a tool: give a function.")
         made = None if _is_method(inner) else _make(inner, wanted)
-        noted = wanted if made is None else replace(wanted, made=made, names=None)
+        noted = replace(wanted, made=made)
         try:
             setattr(inner, _MARK, replace(noted, function=inner))
         except (AttributeError, TypeError):
@@ -81,12 +78,6 @@ def tool(
         return marked
 
     return mark if function is None else mark(function)
-
-
-def _names_in(frame: FrameType | None) -> Mapping[str, Any]:
-    """The names where `tool` is called: types that are defined inside a function are known there only."""
-    caller = frame.f_back if frame else None
-    return dict(caller.f_locals) if caller and caller.f_code.co_name != "<module>" else {}
 
 
 def _is_method(function: Any) -> bool:
@@ -178,7 +169,7 @@ def _make(function: Callable[..., Any], wanted: _Wanted) -> Tool:
             f"at most {_MOST_NAME} characters."
         )
     text, about = read_docstring(_docstring_of(function, plain))
-    fields, keys = read_parameters(function, plain, own, about, wanted.names or {})
+    fields, keys = read_parameters(function, plain, own, about)
     args, parameters = make_arguments(own, fields)
     spec = ToolSpec(own, wanted.description or text, parameters, wanted.category)
 

@@ -4,7 +4,7 @@ import copy
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
@@ -29,7 +29,7 @@ def make_arguments(name: str, fields: dict[str, Any]) -> tuple[type[Args], dict[
 
 
 def read_parameters(
-    function: Callable[..., Any], plain: Any, tool: str, about: dict[str, str], names: Mapping[str, Any]
+    function: Callable[..., Any], plain: Any, tool: str, about: dict[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The parameters as fields of a model, and the name of each field. ConfigError if one cannot be."""
     try:
@@ -38,7 +38,7 @@ def read_parameters(
         raise ConfigError(
             f"The parameters of the tool {tool} are not known: give a Python function."
         ) from None
-    hints = _hints(plain, tool, names)
+    hints = _hints(plain, tool)
     fields: dict[str, Any] = {}
     keys: dict[str, str] = {}
     for position, parameter in enumerate(parameters):
@@ -59,15 +59,11 @@ def read_parameters(
     return fields, keys
 
 
-def _hints(plain: Any, tool: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def _hints(plain: Any, tool: str) -> dict[str, Any]:
     try:
         return get_type_hints(plain.__init__ if inspect.isclass(plain) else plain, include_extras=True)
-    except NameError:
-        pass
     except TypeError as error:
         raise ConfigError(f"The tool {tool} has no types for its parameters: {error}.") from None
-    try:
-        return get_type_hints(plain, None, dict(names), include_extras=True)
     except NameError as error:
         raise ConfigError(
             f"The tool {tool} has a parameter of a type that is not known: {error}. "
