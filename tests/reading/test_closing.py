@@ -26,6 +26,7 @@ FAILED = "ended with exit code 0, but {}'s own result says that tests failed"
         ("pytest", "cd a && .venv/bin/python3.11 -W error -B -m pytest -q 2>&1 | tee log", PYTEST),
         ("pytest", "uv run pytest -x", "=== 1 passed, 2 warnings in 1.00s (0:00:01) ===\n"),
         ("pytest", "coverage run -m pytest", "=== 1 passed, 3 subtests passed in 1.00s ===\n"),
+        ("pytest", "coverage run --source a -m pytest", PYTEST),
         ("pytest", "pytest -q 2>/dev/null", "3 skipped in 0.01s\n"),
         ("pytest", "env CI=1 timeout 60 py.test", "\x1b[32m\x1b[1m1 passed\x1b[0m\x1b[32m in 0.01s\x1b[0m\n"),
         ("pytest", "pytest", "Results (0.05s):\n       1 passed\n"),

@@ -148,14 +148,6 @@ async def test_the_queue_is_told_without_an_id(repo: Path) -> None:
         assert await told() == ["t2"]
 
 
-async def test_heartbeats_keep_a_quiet_stream_open(repo: Path) -> None:
-    async with serving(repo, works=False) as server:
-        server.service.feed.heartbeat_seconds = 0.01
-        async with asyncio.timeout(PATIENCE), server.client.get(f"{server.url}/api/events") as response:
-            while (line := await response.content.readline()) != b": still here\n":
-                assert line, "the stream has ended without a heartbeat"
-
-
 async def test_a_client_hears_heartbeats_while_there_is_news_for_others_only(repo: Path) -> None:
     async with serving(repo, works=False) as server:
         await server.submit("one")

@@ -58,35 +58,22 @@ def in_order(page: str, *parts: str) -> bool:
     return places == sorted(places)
 
 
-async def test_the_result_comes_first_and_the_diff_before_what_is_done_with_it(site: Site) -> None:
-    page = await carry_out(site, passes=True, dry_run="1")
-    what = (
-        ">Result</h2>",
-        'id="now"',
-        ">Changes</h2>",
-        'class="diff"',
-        ">Apply</button>",
-        ">Discard</button>",
-    )
-    assert in_order(page, *what, ">Timeline</h2>", 'id="talk"', 'id="runs"')
+async def test_the_page_of_a_proposal(site: Site) -> None:
+    """The result comes first, the text is shown once, and the diff before what is done with it."""
+    text = "Write a.py\n\nwith one line\n\nConstraints:\n- no tests\n"
+    page = await carry_out(site, passes=True, dry_run="1", text=text)
+    first = (">Result</h2>", 'id="now"', ">Changes</h2>", 'class="diff"', ">Apply</button>")
+    assert in_order(page, *first, ">Discard</button>", ">Timeline</h2>", 'id="talk"', 'id="runs"')
     assert page.count(">Apply</button>") == 1
+    head = page[page.index("<main") : page.index(">Result</h2>")]
+    assert (head.count("Write a.py"), head.count("no tests")) == (1, 1)
+    assert '<pre class="text">with one line</pre>' in head
 
 
-async def test_a_stuck_task_has_one_form_for_both_ways_to_go_on(site: Site) -> None:
+async def test_the_page_of_a_stuck_task(site: Site) -> None:
+    """It names the test that failed, its conversation can be read, and one form has both ways to go on."""
     page = await carry_out(site, passes=False)
     assert "STUCK" in page
-    assert page.count("<textarea") == 1
-    assert in_order(
-        page, ">Undo</button>", ">Timeline</h2>", "<textarea", ">Try again</button>", 'name="follows"'
-    )
-    page = (await site.visitor.submit({"text": "Write b.py", "follows": "t1"})).text
-    assert 'follow-up of <a href="/tasks/t1">t1</a>' in page
-    page = (await site.visitor.submit({"text": "and b.py"}, "/tasks/t1/resume")).text
-    assert "Added for this attempt:</strong> and b.py" in page
-
-
-async def test_a_failure_is_told_by_the_test_s_name_and_once_beside_the_timeline(site: Site) -> None:
-    page = await carry_out(site, passes=False)
     (runs,) = re.findall(r'<section id="runs".*?</section>', page, re.DOTALL)
     assert runs.count('class="run-reason"') == 1
     assert "test_sum" in runs
@@ -97,6 +84,18 @@ async def test_a_failure_is_told_by_the_test_s_name_and_once_beside_the_timeline
     (run,) = re.findall(r"/tasks/t1/runs/(run_\w+)\" aria-label", runs)
     assert f'<a href="/tasks/t1/runs/{run}">{run}</a>' in page
     assert "combined.log" not in page
+    assert "Open a line to read what the model was told" in page
+    told = await site.behind(page, "WORK: working")
+    assert "I write &lt;a.py&gt;." in told
+    assert "To the model (task)" in told
+    assert "The model calls write_file" in told
+    assert page.count("<textarea") == 1
+    forms = (">Undo</button>", ">Timeline</h2>", "<textarea", ">Try again</button>", 'name="follows"')
+    assert in_order(page, *forms)
+    page = (await site.visitor.submit({"text": "Write b.py", "follows": "t1"})).text
+    assert 'follow-up of <a href="/tasks/t1">t1</a>' in page
+    page = (await site.visitor.submit({"text": "and b.py"}, "/tasks/t1/resume")).text
+    assert "Added for this attempt:</strong> and b.py" in page
 
 
 async def test_runs_that_fail_for_the_same_reason_say_it_once(site: Site) -> None:
@@ -122,31 +121,12 @@ async def test_runs_that_fail_for_the_same_reason_say_it_once(site: Site) -> Non
     assert [reason.partition(";")[0] for reason in reasons[1:]] == ["as in run 1", "as in run 2"]
 
 
-async def test_the_text_is_shown_once(site: Site) -> None:
-    page = await carry_out(
-        site, passes=True, text="Write a.py\n\nwith one line\n\nConstraints:\n- no tests\n"
-    )
-    head = page[page.index("<main") : page.index(">Result</h2>")]
-    assert (head.count("Write a.py"), head.count("no tests")) == (1, 1)
-    assert '<pre class="text">with one line</pre>' in head
-
-
-async def test_the_conversation_of_a_stuck_task_can_be_read_and_that_of_others_cannot(site: Site) -> None:
-    page = await carry_out(site, passes=False)
-    assert "Open a line to read what the model was told" in page
-    told = await site.behind(page, "WORK: working")
-    assert "I write &lt;a.py&gt;." in told
-    assert "To the model (task)" in told
-    assert "The model calls write_file" in told
+async def test_undone_is_a_state_of_its_own_and_a_success_keeps_no_conversation(site: Site) -> None:
     page = await carry_out(site, passes=True)
     assert "Open a line to read" not in page
     told = await site.behind(page, "WORK: working")
     assert "It is kept for the last ten tasks that ended STUCK" in told
     assert "I write" not in told
-
-
-async def test_undone_is_a_state_of_its_own(site: Site) -> None:
-    await carry_out(site, passes=True)
     page = (await site.visitor.submit({}, "/tasks/t1/undo")).text
     assert "<title>t1 UNDONE" in page
     assert 'class="badge state-undone"' in page

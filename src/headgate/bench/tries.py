@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.bench.results import TryResult
+from headgate.checks import RUN_ID
 from headgate.core import PLANNER, CheckSpec, DecisionMade, Event, Flow, Stage, VerifyFinished
 from headgate.errors import ConfigError
 from headgate.log import Report
 from headgate.patterns import regex
 
-_RUN_ID = regex(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
+_RUN_ID = regex(rf" ?\(?{RUN_ID}\)?")
 _VARYING = regex(r"\b0x[0-9a-fA-F]{4,}|(?:/[\w.-]+)*/pytest-of-[\w.-]+/pytest-\d+")
 """What the error of a test may name: where an object was in memory, and pytest's own temporary folder."""
 

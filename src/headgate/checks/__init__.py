@@ -23,6 +23,7 @@ from headgate.checks.stage_checks import (
 from headgate.checks.step_needs import Missing, find_missing
 from headgate.checks.verify import (
     COMBINED,
+    RUN_ID,
     AfterStep,
     StepRun,
     Verification,

@@ -8,10 +8,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.checks.verify import MANIFEST
-from headgate.patterns import regex
+from headgate.checks.verify import MANIFEST, RUN_ID
 
-_RUN_ID = regex(r"run_(\d{8}_\d{6})_[0-9a-f]{6}", re.ASCII)
 _DAY = 86400.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -47,7 +45,7 @@ def _expendable(names: list[str], keep: Collection[str], oldest: float, max_runs
 
 def _started_at(name: str) -> float | None:
     """When the run began, from its id; None for a name that is not a run's."""
-    found = _RUN_ID.fullmatch(name)
+    found = re.fullmatch(RUN_ID, name)
     if not found:
         return None
     try:

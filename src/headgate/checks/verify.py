@@ -44,6 +44,10 @@ _RAN_NOTHING = regex(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILIN
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
 
+RUN_ID = r"run_([0-9]{8}_[0-9]{6})_[0-9a-f]{6}"
+"""The form of an id, as a regular expression whose group is the time."""
+
+
 def new_run_id(now: float) -> str:
     """`run_YYYYMMDD_HHMMSS_xxxxxx`, in UTC."""
     return f"run_{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from headgate.checks import COMBINED, RUN_ID
 from headgate.core import Constraints, Options, check_line, check_task_text, parse_task_text, plain
 from headgate.engine import (
     RETRIED_STATES,
@@ -20,7 +22,6 @@ from headgate.engine import (
 )
 from headgate.errors import ConfigError, ImageRefused
 from headgate.log import Report, TaskRow, build_report
-from headgate.patterns import regex
 from headgate.server.feed import Feed
 from headgate.server.problems import RequestRefused
 from headgate.server.schemas import NewTask, Outcome, TaskAccepted, TaskSummary
@@ -28,10 +29,8 @@ from headgate.server.task_views import TaskView, TaskViews
 from headgate.server.worker import Worker
 
 Written = TypeVar("Written")
-COMBINED = "combined.log"
 LOG_BYTES = 4_000_000
 """Of a verification log: its end, where the failures are, if it is longer."""
-_RUN_ID = regex(r"run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6}")
 
 
 @dataclass
@@ -229,7 +228,7 @@ class Service:
         """What a verification printed. RequestRefused (404) if there was no such run."""
         path = self.engine.folder.runs / run_id / COMBINED
         try:
-            if not _RUN_ID.fullmatch(run_id):
+            if not re.fullmatch(RUN_ID, run_id):
                 raise FileNotFoundError
             data = await asyncio.to_thread(self.engine.folder.own.read, path)
         except OSError:

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from headgate.checks import RUN_ID
 from headgate.core import plain, plan_items, show_hidden
 from headgate.engine import count_tokens
 from headgate.log import say_merged
@@ -67,7 +68,7 @@ _GLYPHS = {
     "UNDONE": "↶",
 }
 """A sign for each state, so that colour is not needed."""
-_RUN = regex(r"(?:\.headgate/runs/)?(run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6})(?:/combined\.log)?")
+_RUN = regex(rf"(?:\.headgate/runs/)?(?P<id>{RUN_ID})(?:/combined\.log)?")
 
 
 def clock(seconds: float) -> str:
@@ -115,9 +116,9 @@ def link_runs(text: str, task: str, runs: Collection[str]) -> Markup:
     """A text as HTML in which the ids and logs of these runs lead to the page of the log."""
     made, at = Markup(), 0
     for found in _RUN.finditer(text):
-        if found[1] in runs:
+        if found["id"] in runs:
             made += escape(show_hidden(text[at : found.start()]))
-            made += Markup('<a href="/tasks/{}/runs/{}">{}</a>').format(task, found[1], found[1])
+            made += Markup('<a href="/tasks/{}/runs/{}">{}</a>').format(task, found["id"], found["id"])
             at = found.end()
     return made + escape(show_hidden(text[at:]))
 
