@@ -145,15 +145,6 @@ async def test_lines_that_somebody_changed_since_are_a_conflict_and_nothing_is_w
     assert bench.text("a.txt") == LINES
 
 
-async def test_lines_that_a_person_changed_during_the_task_are_a_conflict(bench: Bench) -> None:
-    await bench.run(
-        edit("a.txt", "line 3\n", "LINE 3\n"),
-        lambda: bench.put("a.txt", bench.text("a.txt").replace("LINE 3\n", "LINE 3, mine\n")),
-        shell("echo more >> a.txt"),
-    )
-    assert "a.txt: has changed at the same place, near line" in (await conflicts(bench)).problems[0]
-
-
 async def test_a_later_task_is_named(bench: Bench) -> None:
     await bench.run(edit("a.txt", "line 3\n", "second\n"))
     await bench.run(write("other.txt", "x\n"))
@@ -187,12 +178,6 @@ async def test_what_is_back_already_is_no_conflict(bench: Bench) -> None:
     (bench.repo / "new.txt").unlink()
     bench.put("a.txt", LINES)
     assert (await undo(bench)).files == ()
-
-
-async def test_a_file_that_was_emptied_and_written_anew_is_a_conflict(bench: Bench) -> None:
-    await bench.run(write("a.txt", ""))
-    bench.put("a.txt", "mine\n")
-    assert "a.txt: has changed at the same place, near line" in (await conflicts(bench)).problems[0]
 
 
 async def test_an_applied_proposal_is_taken_back(bench: Bench) -> None:
