@@ -89,6 +89,7 @@ def test_a_file_of_empty_lines_is_read_at_once() -> None:
         (">=18 <21", "21.0.0", False),
         (">=1.21.0", "1.21", True),
         ("<18.0.0", "18", False),
+        ("!=3.12", "3.12.1", False),
         ("20.X", "20.9.0", True),
         ("lts/iron", "20.1.0", None),
         (">=3.11", "unknown", None),
