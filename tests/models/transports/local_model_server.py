@@ -8,7 +8,9 @@ from typing import Any
 
 import fastjsonschema
 
-from headgate.core import Message, ToolSpec
+from headgate.core import Message, Model, ModelSettings, ToolSpec
+from headgate.models.network import open_model
+from headgate.models.server_facts import ServerFacts, ServerInquiry
 from models.model_server import Seen, Server, Wire, answer, serve
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {"path": {"type": "string"}}}, "read")
@@ -78,6 +80,18 @@ class Habits:
     async def running(self) -> AsyncIterator[Server]:
         async with serve(self.respond) as server:
             yield server
+
+
+@asynccontextmanager
+async def asking(
+    habits: Habits, transport: str, found: ServerFacts | None = None, **fields: Any
+) -> AsyncIterator[Model]:
+    """A model of such a server, of which this is known."""
+    async with habits.running() as server:
+        given = {"model": "openai/m", "base_url": server.url, "tool_transport": transport, **fields}
+        wanted = ModelSettings.model_validate(given)
+        async with open_model(wanted, ServerInquiry(wanted, findings=found)) as model:
+            yield model
 
 
 def text(content: str) -> Callable[[Body], Body]:

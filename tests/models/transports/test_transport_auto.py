@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, obedient, text
+from local_model_server import ASK, LS, TOOLS, Body, Habits, asking, calling, obedient, text
 
 from headgate.core import Message, Model, ModelSettings, Request, ToolCall
 from headgate.errors import ModelUnavailable, ReplyInvalid
@@ -203,22 +203,18 @@ async def answers(model: Model, count: int) -> list[str]:
 
 
 async def opened(habits: Habits, found: ServerFacts, count: int) -> tuple[list[str], str]:
-    async with habits.running() as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-        async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
-            done = await answers(model, count)
-            assert isinstance(model, AutoModel)
-            return done, model.transport
+    async with asking(habits, "auto", found) as model:
+        done = await answers(model, count)
+        assert isinstance(model, AutoModel)
+        return done, model.transport
 
 
 async def test_another_way_to_call_tools_is_told_once() -> None:
     refusing = Habits(text(CALL), refuse=without_tools)
     rescued = Habits(text(CALL))
     for habits, found, first in ((refusing, ServerFacts(), 0), (rescued, ServerFacts(native="calls"), 2)):
-        async with habits.running() as server:
-            settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-            async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
-                remarks = [(await model.reply(Request([ASK], TOOLS))).remark for _ in range(5)]
+        async with asking(habits, "auto", found) as model:
+            remarks = [(await model.reply(Request([ASK], TOOLS))).remark for _ in range(5)]
         assert remarks[first].startswith("Calls are read from text from now on.")
         assert [bool(remark) for remark in remarks].count(True) == 1
 
@@ -234,10 +230,8 @@ async def test_a_schema_that_is_refused_is_given_up_at_once() -> None:
     habits = Habits(text(CALL), refuse=lambda body: "response_format?" if "response_format" in body else None)
     found = ServerFacts(native="none", constrains=True)
     assert await opened(habits, found, 2) == (["ls", "ls"], "text")
-    async with habits.running() as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-        async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
-            remarks = [(await model.reply(Request([ASK], (LS,)))).remark for _ in range(2)]
+    async with asking(habits, "auto", found) as model:
+        remarks = [(await model.reply(Request([ASK], (LS,)))).remark for _ in range(2)]
     assert remarks[0].startswith("Calls are read from text from now on. The model server at ")
     assert remarks[0].endswith("rejected the request (HTTP 400): response_format?")
     assert remarks[1] == ""

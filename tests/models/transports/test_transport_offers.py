@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
+from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, asking, text
 
-from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.models.network import open_model
+from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.models.profile import UNKNOWN
 from headgate.models.rendering import describe_tool
 from headgate.models.schema_transport import SchemaModel
@@ -72,10 +71,8 @@ async def ask(model: Model, messages: Sequence[Message], *offered: tuple[ToolSpe
 async def test_whole_requests() -> None:
     habits = Habits(text(CALL))
     talk = [SYSTEM, ASK]
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        async with open_model(wanted) as model:
-            await ask(model, talk, TOOLS, (DONE,), (DONE,))
+    async with asking(habits, "schema") as model:
+        await ask(model, talk, TOOLS, (DONE,), (DONE,))
     first, second, third = habits.asked
     calls = {"role": "assistant", "content": '{"thought":"","name":"ls","arguments":{}}'}
     result = '<tool_response name="ls">\nfile {}\n</tool_response>'

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_model_server import Body, Habits, fits
+from local_model_server import Body, Habits, asking, fits
 from pydantic import BaseModel, Field, TypeAdapter
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
-from headgate.core import Event, ModelSettings, ReplyFailed, ReplyReceived, ToolSpec
+from headgate.core import Event, ReplyFailed, ReplyReceived, ToolSpec
 from headgate.models.call_schemas import call_schema
-from headgate.models.network import open_model
 
 
 def said(name: str, **arguments: Any) -> Body:
@@ -24,13 +23,11 @@ def said(name: str, **arguments: Any) -> Body:
 
 async def run(habits: Habits, *stages: Stage, **options: Any) -> tuple[FlowResult, list[Event]]:
     events: list[Event] = []
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema", **options)
-        async with open_model(wanted) as model:
-            flow_run = start_flow(Flow(name="f", stages=stages), model=model)
-            async for event in flow_run.events():
-                events.append(event)
-            return await flow_run.result(), events
+    async with asking(habits, "schema", **options) as model:
+        flow_run = start_flow(Flow(name="f", stages=stages), model=model)
+        async for event in flow_run.events():
+            events.append(event)
+        return await flow_run.result(), events
 
 
 def arguments_in(body: Body, name: str) -> dict[str, Any]:

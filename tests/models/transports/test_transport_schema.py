@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, fits, text
+from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, asking, fits, text
 
 from headgate.core import Finish, Message, ModelSettings, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.engine.tool_list import TOOLS as REAL_TOOLS
@@ -170,11 +170,9 @@ async def test_what_would_be_refused_has_no_place_in_the_form(
     withheld: tuple[str, ...], possible: list[str]
 ) -> None:
     habits = Habits(text('{"thought": "t", "name": "write_file", "arguments": {"path": "a", "content": ""}}'))
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        async with open_model(wanted) as model:
-            await model.reply(Request([ASK], (LS, WRITE)))
-            await model.reply(Request([ASK], (LS, WRITE), withheld=frozenset(withheld)))
+    async with asking(habits, "schema") as model:
+        await model.reply(Request([ASK], (LS, WRITE)))
+        await model.reply(Request([ASK], (LS, WRITE), withheld=frozenset(withheld)))
     first, second = habits.asked
     schema = second["response_format"]["json_schema"]["schema"]
     assert [option["properties"]["name"]["const"] for option in schema["anyOf"]] == possible
@@ -188,10 +186,8 @@ async def test_what_is_sent() -> None:
         Message("assistant", "t", (ToolCall("c1", "ls", '{"path": "."}'),)),
         Message("tool", "a.py", call_id="c1"),
     ]
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        async with open_model(wanted) as model:
-            await model.reply(Request(talk, (LS, WRITE)))
+    async with asking(habits, "schema") as model:
+        await model.reply(Request(talk, (LS, WRITE)))
     (asked,) = habits.asked
     schema = asked["response_format"]["json_schema"]["schema"]
     assert asked["response_format"]["type"] == "json_schema"
@@ -237,11 +233,9 @@ async def test_a_server_that_cannot_make_a_grammar_of_long_strings() -> None:
         text('{"thought": "", "name": "ls", "arguments": {}}'),
         refuse=lambda body: "failed to parse grammar" if "8000" in json.dumps(body) else None,
     )
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        async with open_model(wanted) as model:
-            for _ in range(2):
-                await model.reply(Request([ASK], (WRITE, LS)))
+    async with asking(habits, "schema") as model:
+        for _ in range(2):
+            await model.reply(Request([ASK], (WRITE, LS)))
     longest = [
         max(schema["maxLength"] for schema in strings_in(body["response_format"])) for body in habits.asked
     ]

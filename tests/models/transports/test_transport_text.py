@@ -6,14 +6,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
+from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, asking, text
 
 from headgate.core import (
     Delta,
     Finish,
     Message,
     Model,
-    ModelSettings,
     OnDelta,
     Reply,
     Request,
@@ -22,7 +21,6 @@ from headgate.core import (
 )
 from headgate.errors import ReplyInvalid
 from headgate.models import find_profile
-from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.text_transport import TextModel
 from headgate.models.wire.openai import encode_message
@@ -66,10 +64,8 @@ async def test_the_tools_are_described_and_the_call_is_read() -> None:
         Message("tool", "no such folder", call_id="c2", failed=True),
         Message("user", "Go on."),
     ]
-    async with habits.running() as server:
-        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="text")
-        async with open_model(wanted) as model:
-            reply = await model.reply(Request(talk, (LS, WRITE)))
+    async with asking(habits, "text") as model:
+        reply = await model.reply(Request(talk, (LS, WRITE)))
     assert reply.message == Message("assistant", "I look.", (ToolCall("call_1", "ls", '{"path": "."}'),))
     assert reply.finish == "calls"
     (asked,) = habits.asked
