@@ -235,13 +235,6 @@ class SseParser:
         return None
 
 
-def is_event_stream(content_type: str) -> bool:
-    """Whether a Content-Type header announces an event stream, which is UTF-8 and nothing else."""
-    essence, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    charset = next((part[8:].strip('"') for part in parameters if part.startswith("charset=")), "utf-8")
-    return essence == "text/event-stream" and charset in ("utf-8", "utf8")
-
-
 # JSON values, one per line, from bytes that arrive in any pieces.
 
 
@@ -264,10 +257,14 @@ class LineParser:
         return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
 
-def is_line_stream(content_type: str) -> bool:
-    """Whether a Content-Type header announces one JSON value per line."""
-    essence = content_type.partition(";")[0].strip().lower()
-    return essence in ("application/x-ndjson", "application/ndjson", "application/jsonl")
+def announced_parser(content_type: str) -> SseParser | LineParser | None:
+    """What reads a stream that a Content-Type header announces. An event stream is UTF-8 and nothing else."""
+    essence, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    charset = next((part[8:].strip('"') for part in parameters if part.startswith("charset=")), "utf-8")
+    if essence == "text/event-stream" and charset in ("utf-8", "utf8"):
+        return SseParser()
+    is_lines = essence in ("application/x-ndjson", "application/ndjson", "application/jsonl")
+    return LineParser() if is_lines else None
 
 
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -293,11 +290,9 @@ async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembl
 
 async def _exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
     async with client.post(path, body) as answer:
-        if is_event_stream(answer.content_type):
-            await _read_stream(answer, SseParser(), assembly)
-            return
-        if is_line_stream(answer.content_type):
-            await _read_stream(answer, LineParser(), assembly)
+        parser = announced_parser(answer.content_type)
+        if parser is not None:
+            await _read_stream(answer, parser, assembly)
             return
         start = await answer.chunk()
         answer.started = True
