@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from headgate.engine import FEATURES, KINDS
+from headgate.features.compaction.feature import ON_REQUEST
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place
 
 _GROUPS = {
@@ -21,7 +22,7 @@ def job_of(**given: Any) -> Job:
     """A job from the fields of all its parts, by their names."""
     given = {_NAMES.get(name, name): value for name, value in given.items()}
     given.setdefault("kinds", KINDS)
-    given.setdefault("features", [each for each in FEATURES if not each.observers])
+    given.setdefault("features", [*(each for each in FEATURES if not each.observers), ON_REQUEST])
     made: dict[str, Any] = {}
     for name, group in _GROUPS.items():
         made[name] = group(**{one.name: given.pop(one.name) for one in fields(group) if one.name in given})

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from headgate.config import Config
-from headgate.core import BUBBLEWRAP, Event, Flow, Task, Workplace
+from headgate.core import BUBBLEWRAP, Event, Flow, Settings, Task, Workplace
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
@@ -17,7 +18,6 @@ from headgate.engine.assembly import (
     secret_patterns,
     task_boundaries,
 )
-from headgate.engine.feature_list import FEATURES
 from headgate.engine.flow_models import open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.resolved import ResolvedConfig
@@ -81,7 +81,9 @@ class Preparation:
         await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
         sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
         bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
-        pinned = await self._pin(config)
+        asked = [(feature, feature.settings and feature.settings(config)) for feature in parts.features]
+        features = [feature for feature, found in asked if found or not feature.settings]
+        pinned = await self._pin(config, [found for _, found in asked if found])
         context = build_context(
             folder,
             config,
@@ -90,7 +92,7 @@ class Preparation:
             redact,
             bounds,
             snapshots=self.snapshots,
-            baseline=lambda: self.log.state.baseline,
+            baseline=partial(attrgetter("state.baseline"), self.log),
             proposing=self.proposing,
             bubblewrap=bubblewrap,
             person=self.person,
@@ -105,7 +107,7 @@ class Preparation:
         job = Job(
             task=task,
             flow=flow,
-            parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, parts.features),
+            parts=Parts(parts.kinds, tools, parts.checks, parts.stage_tools, parts.code, features),
             log=self.log,
             models=Models(clients, settings),
             place=Place(context, verifier, self.tree, redact, self.proposing),
@@ -124,13 +126,12 @@ class Preparation:
         )
         return tools_for(config, means, proposing=self.proposing)
 
-    async def _pin(self, config: Config) -> Pinned:
+    async def _pin(self, config: Config, of_features: Sequence[Settings]) -> Pinned:
         """What the configuration says about the loop."""
-        settings = [feature.settings(config) for feature in FEATURES if feature.settings]
         return Pinned(
             limits=config.limits,
             agents_md=config.agents_md,
-            of_features={type(each): each for each in settings},
+            of_features={type(each): each for each in of_features},
             status_always=config.task_status == "always",
             stable_tools=config.tools_visibility == "stable",
             tests_closed=(self.task.protect_tests or config.protect_tests) == "all",

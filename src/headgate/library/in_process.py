@@ -6,6 +6,7 @@ from pathlib import Path
 from headgate.core import Decision, Task, TaskResumed
 from headgate.engine import FEATURES, KINDS
 from headgate.errors import ConfigError
+from headgate.features.compaction.feature import ON_REQUEST
 from headgate.library.checkpoints import named_after
 from headgate.library.flow import CompiledFlow
 from headgate.library.lines import Head, SavedFlow
@@ -103,7 +104,7 @@ class ProcessWork:
                     {**{tool.name: tool for tool in given}, **compiled.tools},
                     stage_tools=compiled.stage_tools,
                     code=compiled.code,
-                    features=FEATURES,
+                    features=(*FEATURES, ON_REQUEST),
                 ),
                 log=self.history,
                 models=Models(models, settings),

@@ -35,8 +35,8 @@ class Feature:
     """What must hold to leave a stage. """
     observers: Sequence[Observer] = ()
     """Those that look at each run of the verification steps."""
-    settings: Callable[[Config], Settings] | None = None
-    """What of the configuration is pinned with a task, for `Pinned.of`."""
+    settings: Callable[[Config], Settings | None] | None = None
+    """What of the configuration is pinned with a task, for `Pinned.of`; if it returns None, it is off."""
     attaches: Callable[[Job, Stage, int], Attached] | None = None
     """What a conversation begins with, besides the task, in a context window of so many tokens."""
     sends: Callable[[StageRun, Sequence[Message]], Sequence[Message]] | None = None

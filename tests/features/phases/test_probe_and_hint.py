@@ -256,6 +256,7 @@ async def stage_after(
         sleep=no_sleep,
         pulse=bus.pulse,
         of_features={PhaseSettings: PhaseSettings(control=control)},
+        features=(),
     )
     await run_flow(job)
     return StageRun(job, stage, "work", entrance)

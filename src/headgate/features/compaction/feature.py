@@ -123,4 +123,6 @@ def _replay(run: StageRun, body: StageCompacted, summary: str) -> None:
     _take_summary(run.job, run.path, body, summary)
 
 
-FEATURE = Feature(before_turn=compact_asked, stages_ended=compact_due, replays={StageCompacted: _replay})
+FEATURE = Feature(stages_ended=compact_due, replays={StageCompacted: _replay})
+ON_REQUEST = Feature(before_turn=compact_asked)
+"""For a Python program that may ask for it; nobody else can."""

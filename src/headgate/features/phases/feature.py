@@ -111,7 +111,9 @@ def with_hint(messages: Sequence[Message], hint: str, place: PromptPlace) -> Seq
     return [Message("system", f"{messages[0].content}\n\n{hint}"), *messages[1:]]
 
 
-def _settings(config: Config) -> PhaseSettings:
+def _settings(config: Config) -> PhaseSettings | None:
+    if config.phase_control.mode == "off":
+        return None
     return PhaseSettings(control=config.phase_control, place=config.phase_prompt_place)
 
 
