@@ -274,3 +274,17 @@ async def test_models_are_listed() -> None:
     async with ollama(models={"qwen3:8b": {}, "llama3.2:latest": {}}) as (server, _):
         assert await list_models(settings(server.url)) == ["qwen3:8b", "llama3.2:latest"]
     assert [seen.path for seen in server.seen] == ["/api/tags"]
+
+
+async def test_how_calls_are_made_is_found_out() -> None:
+    def say(body: Any) -> list[dict[str, Any]]:
+        if "format" in body:
+            return [{"content": '{"state": "headgate-ready"}'}]
+        return [{"content": "Good morning."}]
+
+    async with (
+        ollama(say=say) as (server, habits),
+        open_configured_model(settings(server.url, tool_transport="auto")) as (model, _),
+    ):
+        assert getattr(model, "transport", None) == "schema"
+    assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}

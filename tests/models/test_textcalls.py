@@ -86,6 +86,7 @@ def test_a_call_is_found(text: str) -> None:
         f"You would write:\n\n```json\n{CALL}\n```",
         f"First,\n{CALL}\nis one way to put it.",
         f"```python\n{CALL}\n```",
+        "```\nplain words\n```",
         "```\n<tool_call>\n```\nis the tag that begins a call.",
         'The tool is described as\n{"name": "ls", "description": "Lists", "parameters": {"type": "object"}}',
         '{"name": "ls", "parameters": {"type": "object", "properties": {"path": {}}}}',
@@ -205,6 +206,12 @@ def test_harmony_channels() -> None:
     assert parse(text) == ParsedReply("", "Look first.", (LS_SRC,))
 
 
+def test_a_harmony_call_that_breaks_off_before_another_message_is_unreadable() -> None:
+    call = '<|channel|>commentary to=functions.ls<|message|>{"path": "src<|end|>'
+    parsed = parse(f"{call}<|start|>assistant<|channel|>final<|message|>Done.")
+    assert [problem.reason for problem in parsed.problems] == ["unreadable"]
+
+
 def test_a_family_is_known_by_name() -> None:
     assert {family.name for family in FAMILIES} | {frame.name for frame in FRAMES} < NAMES
     with pytest.raises(ValueError, match="There is no family"):
@@ -254,6 +261,15 @@ def test_a_decision_that_it_is_done_keeps_its_words(decision: dict[str, object],
     done = ToolSpec("stage_done", "Done.", {"type": "object", "properties": {"summary": {}}}, "control")
     (call,) = parse_calls(json.dumps(decision), (*TOOLS, done)).calls
     assert (call.name, json.loads(call.arguments)) == ("stage_done", {"summary": summary})
+
+
+def test_a_decision_to_execute_is_a_call() -> None:
+    execute = ToolSpec(
+        "execute", "", {"type": "object", "properties": {"task_type": {}, "goals": {}}}, "control"
+    )
+    decision = {"_type": "PLANNER_DECISION", "action": "EXECUTE", "task_type": "research", "goals": ["a"]}
+    (call,) = parse_calls(json.dumps(decision), (*TOOLS, execute)).calls
+    assert (call.name, json.loads(call.arguments)) == ("execute", {"task_type": "research", "goals": ["a"]})
 
 
 def _nested(depth: int) -> dict[str, object]:

@@ -144,6 +144,10 @@ class TestReadFile:
         with pytest.raises(ToolArgsInvalid, match="there is no argument"):
             read_file.parse({"path": "src/a.py", **arguments})
 
+    def test_what_is_wrong_with_a_value_is_told(self) -> None:
+        with pytest.raises(ToolArgsInvalid, match="`path`: input should be a valid string"):
+            read_file.parse({"path": 3})
+
     def test_range_that_is_not_there(self, repo: Path) -> None:
         with pytest.raises(ToolFailed, match=r"src/a\.py has 3 lines; start_line 9 is past the end"):
             call(read_file, repo, path="src/a.py", start_line=9)

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.tools import status_tool
-from headgate.tools.control import PlanStep, TaskStatus
+from headgate.tools.control import PlanStep, StageDone, TaskStatus
 
 FIELDS = {
     "done": "a",
@@ -33,3 +33,7 @@ def test_every_field_is_described() -> None:
 def test_in_progress_is_known_by_its_spellings(written: str) -> None:
     assert TaskStatus.model_validate({"status": written, **FIELDS}).status == "in-progress"
     assert PlanStep.model_validate({"id": "1", "status": written}).status == "in_progress"
+
+
+def test_one_sentence_is_a_list_of_one() -> None:
+    assert StageDone.model_validate({"summary": "s", "decisions": "d"}).decisions == ("d",)
