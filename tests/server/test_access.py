@@ -8,8 +8,10 @@ from serving import make_repo, serving
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from headgate.errors import ConfigError, StoreError
 from headgate.reading import is_loopback
 from headgate.server.access import COOKIE, Access, AccessControl, known_hosts
+from headgate.server.problems import RequestRefused, judge_error
 
 TOKEN = "correct horse"
 NEW = {"json": {"text": "a"}}
@@ -147,6 +149,19 @@ async def test_a_bug_is_told_and_costs_one_request() -> None:
     assert b"content-security-policy" in dict(start["headers"])
     assert b"Headgate itself failed." in body["body"]
     assert b"secret" not in body["body"]
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (RequestRefused(409, "It runs."), (409, "It runs.")),
+        (ConfigError("agent.yaml names no model."), (422, "agent.yaml names no model.")),
+        (StoreError("The store is locked."), (503, "The store is locked.")),
+        (OSError(28, "No space left"), (503, "The system refused that: No space left.")),
+    ],
+)
+def test_what_an_error_is_answered_with(error: Exception, answer: tuple[int, str]) -> None:
+    assert judge_error(error) == answer
 
 
 @pytest.mark.parametrize(
