@@ -14,6 +14,7 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 NAMES = {
     *("phase", "phases", "mention", "mentions", "mentioned", "drive", "driver", "driven", "scout", "scouts"),
     *("repair", "mutate", "mutations", "suspects", "research", "skill", "skills"),
+    *("recipe", "recipes", "review", "reviews"),
 }
 """Words that name features. `compaction` also means that a view is cut, which is the loop's own."""
 ACCEPTED = {
@@ -26,6 +27,12 @@ ACCEPTED = {
     "Names of tools, and the dotted names that flow files may use for them": {
         *("ask_scout", "load_skill", "make_skill", "research", "skill.generator", "internet.research"),
         *("RESEARCH_TOOL", "gives_research", "headgate.core.research"),
+    },
+    "What a flow file may say: recipes, and the kind `review`": {
+        *("recipe", "recipes", "Recipe", "RECIPE_NAME", "of_recipes", "headgate.core.recipes", "review"),
+    },
+    "A review sends work back, which the loop counts and a summary tells": {
+        *("MOST_REVIEWS", "is_review", "after_review"),
     },
     "The key `phase` of a recipe, for people": {"phase"},
     "Events that the loop itself looks at": {"SuspectsFound", "suspects_found"},

@@ -42,6 +42,7 @@ class Feature:
     sends: Callable[[StageRun, Sequence[Message]], Sequence[Message]] | None = None
     """What the model is sent in place of the view of a conversation."""
     before_turn: Callable[[StageRun], Awaitable[None]] | None = None
+    """What is done before a turn, when the model's view is made to fit."""
     after_turn: Callable[[StageRun], Awaitable[None]] | None = None
     """What follows a turn, which is committed by then."""
     stages_ended: Callable[[StageRun], Awaitable[None]] | None = None
