@@ -155,7 +155,7 @@ def test_a_group_is_recorded_with_the_stages_in_it_that_people_know() -> None:
         ("all", ended(a="failed"), "failed", "a", []),
         ("all", ended(a="completed", b="completed"), "over", None, []),
         ("all", ended(a="skipped"), "over", "b", ["b skipped: needs_not_met", "b: needs: a skipped"]),
-        ("any", ended(a="completed"), "won", None, ["b skipped: join_any", "b: join_any"]),
+        ("any", ended(a="completed"), "one_completed", None, ["b skipped: join_any", "b: join_any"]),
         ("any", ended(a="failed"), "over", None, ["b skipped: needs_not_met", "b: needs: a failed"]),
     ],
 )

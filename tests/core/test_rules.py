@@ -100,7 +100,7 @@ NOWHERE = [
         Decision("stuck", "no_progress", f"{NO_CALLS}."),
     ),
     (
-        counted(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
+        counted(turns=5, final=True, idle=True, idle_attempts=2, fixing=lambda: True),
         Decision("fail", "final_turn_spent"),
     ),
 ]

@@ -14,7 +14,7 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 NAMES = {
     *("phase", "phases", "mention", "mentions", "mentioned", "drive", "driver", "driven", "scout", "scouts"),
     *("repair", "mutate", "mutations", "suspects", "research", "skill", "skills"),
-    *("recipe", "recipes", "review", "reviews"),
+    *("recipe", "recipes", "planner", "planners", "review", "reviews"),
 }
 """Words that name features. `compaction` also means that a view is cut, which is the loop's own."""
 ACCEPTED = {
@@ -24,15 +24,14 @@ ACCEPTED = {
     "What a flow file may say: scouts, trying mutations, the condition `no_suspects`": {
         *("scouts", "SCOUTS", "scout", "suspects", "no_suspects", "mutate"),
     },
+    "What a flow may say: the kinds `planner` and `review`, and the recipes that are pinned with it": {
+        *("PLANNER", "planner", "planners", "review", "recipe", "recipes", "Recipe", "RECIPE_NAME"),
+        *("headgate.core.recipes", "of_recipes"),
+    },
+    "A person reviews a proposal: a field of the event `task_ended`": {"after_review"},
     "Names of tools, and the dotted names that flow files may use for them": {
         *("ask_scout", "load_skill", "make_skill", "research", "skill.generator", "internet.research"),
         *("RESEARCH_TOOL", "gives_research", "headgate.core.research"),
-    },
-    "What a flow file may say: recipes, and the kind `review`": {
-        *("recipe", "recipes", "Recipe", "RECIPE_NAME", "of_recipes", "headgate.core.recipes", "review"),
-    },
-    "A review sends work back, which the loop counts and a summary tells": {
-        *("MOST_REVIEWS", "is_review", "after_review"),
     },
     "The key `phase` of a recipe, for people": {"phase"},
     "Events that the loop itself looks at": {"SuspectsFound", "suspects_found"},
@@ -69,7 +68,9 @@ def test_the_loop_names_no_feature(found: dict[str, str]) -> None:
     assert accepted - found.keys() == set(), "no longer there: remove it from ACCEPTED"
 
 
-@pytest.mark.parametrize("event", ["StageCompacted", "MentionsRead", "PhaseChanged", "ScoutReported"])
+@pytest.mark.parametrize(
+    "event", ["StageCompacted", "MentionsRead", "PhaseChanged", "RecipeStarted", "ScoutReported"]
+)
 def test_the_core_has_no_event_of_a_feature(event: str) -> None:
     assert not hasattr(headgate.core, event)
 

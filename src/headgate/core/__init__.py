@@ -25,12 +25,6 @@ from headgate.core.boundary_text import (
     unquote,
     without_notes,
 )
-from headgate.core.check_events import (
-    AnswerGiven,
-    CheckFinished,
-    HypothesesGiven,
-    StageDoneSignalled,
-)
 from headgate.core.checks_and_guards import (
     VERIFY_CHECK,
     Access,
@@ -39,7 +33,6 @@ from headgate.core.checks_and_guards import (
     CheckSpec,
     Denial,
     Guard,
-    first_objection,
 )
 from headgate.core.conditions import (
     CODE,
@@ -260,7 +253,11 @@ from headgate.core.spending import (
     usage_table,
 )
 from headgate.core.stage_events import (
+    AnswerGiven,
+    CheckFinished,
     DecisionMade,
+    HypothesesGiven,
+    StageDoneSignalled,
     StageEnded,
     StageSkipped,
     StageStarted,

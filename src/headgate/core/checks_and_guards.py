@@ -5,7 +5,6 @@ it really is (symlinks followed, `..` gone), so no spelling of a path gets aroun
 is a matter of ToolScope; what it may do is decided here.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -84,17 +83,3 @@ class Guard(Protocol):
     """Says no, asks, or has no objection (None)."""
 
     def __call__(self, access: Access, /) -> Denial | Ask | None: ...
-
-
-def first_objection(guards: Sequence[Guard], access: Access) -> Denial | Ask | None:
-    """The first guard's objection, a denial before a question."""
-    asked: Ask | None = None
-    for guard in guards:
-        match guard(access):
-            case Denial() as denial:
-                return denial
-            case Ask() as ask:
-                asked = asked or ask
-            case None:
-                pass
-    return asked

@@ -389,16 +389,20 @@ class Flow(Data):
         for stage in self.stages:
             yield from stage.leaves()
 
+    def possible_leaves(self) -> "Iterator[Stage]":
+        """Its leaves, and those of all recipes that may be carried out."""
+        yield from self.leaves()
+        for recipe in self.recipes.values():
+            for stage in recipe.stages:
+                yield from stage.leaves()
+
     @property
     def models(self) -> tuple[str | None, ...]:
         """The names of the models that are asked; None is the task's own."""
-        stages = (*self.leaves(), self.replan)
+        stages = (*self.possible_leaves(), self.replan)
         agent = self.compaction.agent if self.compaction else None
         of_recipes = [recipe.model for recipe in self.recipes.values()]
-        of_steps = [
-            leaf.model for one in self.recipes.values() for step in one.stages for leaf in step.leaves()
-        ]
-        named = (*(stage.model for stage in stages), *of_recipes, *of_steps, agent.model if agent else None)
+        named = (*(stage.model for stage in stages), *of_recipes, agent.model if agent else None)
         return tuple(dict.fromkeys((None, *named)))
 
     @property

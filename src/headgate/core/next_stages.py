@@ -63,9 +63,9 @@ Records = Sequence[Record]
 class RoundEnd(NamedTuple):
     """How a round of a group ended."""
 
-    how: Literal["failed", "spent", "sent_back", "won", "over"]
+    how: Literal["failed", "spent", "sent_back", "one_completed", "over"]
     """failed: a required stage failed. spent: the group has taken all the steps that it may. sent_back: a
-    stage failed and sends the work back. won: one stage was enough, and completed. over: nothing can run."""
+    stage failed and sends the work back. one_completed: one stage was enough. over: nothing can run."""
     stage: Stage | None = None
     """The stage that failed or sends the work back; or one that is required and could not run."""
     records: Records = ()
@@ -155,7 +155,7 @@ class GroupRound:
         return all(tried and tried[-1].ending in _MET for tried in attempts)
 
     @property
-    def is_won(self) -> bool:
+    def one_completed(self) -> bool:
         """Whether one stage is enough for the group, and one has completed."""
         return self.group.join == "any" and "completed" in self.endings.values()
 
@@ -181,9 +181,9 @@ class GroupRound:
     def _sends_back(self, stage: Stage) -> bool:
         if self.group.repeat is None:
             return False
-        return stage.required if self._is_awaited(stage.id) else self.is_review(stage)
+        return stage.required if self._is_awaited(stage.id) else self.reports_finding(stage)
 
-    def is_review(self, stage: Stage) -> bool:
+    def reports_finding(self, stage: Stage) -> bool:
         """Whether a stage sends the work back because of what it found, and not because it failed."""
         if self.group.repeat is None or not self.has(stage, "sends_back"):
             return False
@@ -213,7 +213,7 @@ class GroupRound:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the stage that the group waits for has passed, so that this round is for a review."""
+        """Whether the stage that the group waits for has passed, so that this round is for a finding."""
         before = self.number - 1
         return self._has_ended(before, "completed") and not self._has_ended(before, "failed")
 
@@ -330,7 +330,7 @@ class GroupRound:
     @cached_property
     def ready(self) -> tuple[Stage, ...]:
         """The stages that may run now, the first one first; none if the round is over."""
-        if self.failed_stage or self.is_won:
+        if self.failed_stage or self.one_completed:
             return ()
         waiting = [one for one in self.stages if one.id not in self.endings and one.id not in self.absent]
         # Interrupted, or to be attempted again.
@@ -398,8 +398,9 @@ def _round_end(this: GroupRound, is_spent: bool) -> RoundEnd | None:
     if this.failed_stage:
         return RoundEnd("sent_back", this.failed_stage)
     left = [one for one in this.stages if one.id not in this.endings and one.id not in this.absent]
-    if this.is_won:
-        return RoundEnd("won", None, _leave_out(this, left, {one.id: SKIP_JOIN for one in left}, _WON))
+    if this.one_completed:
+        reasons = {one.id: SKIP_JOIN for one in left}
+        return RoundEnd("one_completed", None, _leave_out(this, left, reasons, _NOT_NEEDED))
     never = [one for one in this.stages if this.endings.get(one.id) == "skipped"]
     earlier = [one for one in never if one.id not in this.tree.attempts]
     missing = next((stage for stage in (*left, *earlier) if stage.required), None)
@@ -408,7 +409,7 @@ def _round_end(this: GroupRound, is_spent: bool) -> RoundEnd | None:
 
 
 _CANCELLED = "Cancelled: its result is not needed any more."
-_WON = (SKIP_JOIN, "Not run: another stage of its group completed.")
+_NOT_NEEDED = (SKIP_JOIN, "Not run: another stage of its group completed.")
 _UNMET = ("needs_not_met", "Not run: a stage it needs did not complete.")
 
 
@@ -461,15 +462,16 @@ def stages_not_reached(this: GroupRound, why: str) -> Records:
 def stages_concluded(this: GroupRound) -> Records:
     """The records of stages that end at once because the task is to end now.
 
-    Nothing can be revised any more. So what a review found is ignored, and so is the stage that would have
-    dealt with it.
+    Nothing can be revised any more. So what was found in the diff is ignored, and so is the stage that would
+    have dealt with it.
     """
     if this.group.repeat is None:
         return []
     path, ended = this.path, this.endings
-    found = [stage for stage in this.failed if this.is_review(stage)]
+    found = [stage for stage in this.failed if this.reports_finding(stage)]
     records = [_end(join_path(path, stage.id), stage, "completed", CONCLUDED) for stage in found]
-    for stage in this.stages if this.previous and any(map(this.is_review, this.previous.failed)) else ():
+    before = this.previous.failed if this.previous else []
+    for stage in this.stages if any(map(this.reports_finding, before)) else ():
         waits = stage.id not in ended and not this.latest(stage.id) and not stage.is_group
         if waits and this.receives_failures(stage):
             records.append(_end(join_path(path, stage.id), stage, "skipped", CONCLUDED))

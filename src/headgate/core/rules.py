@@ -1,5 +1,6 @@
 """What follows from what was counted: the one place where the loop's next step is decided."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,8 +37,8 @@ class Around:
     """Turns of other stages that count for this one."""
     idle_attempts: int = 0
     """Attempts in a row before this one in which no call succeeded."""
-    fixing: bool = False
-    """The stage was entered because of a failed check, which is run again in any case."""
+    fixing: Callable[[], bool] = lambda: False
+    """Whether something failed that is to be fixed, and is judged again in any case."""
     model_wait: float = 0.0
     """How long the server is waited for in any case, since it is away or loading; 0 where it is not."""
     lost: bool = False
@@ -275,7 +276,7 @@ def _after_exhaustion(
     has_time = left is None or retry_seconds(counts.attempts, budget) < left
     # Retries that somebody asked for are made, also if the model gets nowhere.
     asked_for = "retries" in budget.model_fields_set and counts.attempts <= budget.retries and has_time
-    if idle > budget.idle_attempts and not around.fixing and not asked_for:
+    if idle > budget.idle_attempts and not asked_for and not around.fixing():
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
     may_retry = counts.attempts <= budget.retries and idle < max(budget.idle_attempts, 1) and has_time
     if asked_for or may_retry:

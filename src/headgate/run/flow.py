@@ -30,7 +30,7 @@ from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.group import run_group
 from headgate.run.job import Job
-from headgate.run.stage import Search, leader_of
+from headgate.run.stage import Search
 
 
 async def judge_task(job: Job) -> Decision:
@@ -111,10 +111,7 @@ async def cannot_verify(job: Job) -> Decision | None:
     """
     if job.place.verifier is None or job.place.proposing:
         return None
-    leader = leader_of(job)
-    possible = leader.possible_stages(job.flow) if leader else ()
-    leaves = (*job.flow.leaves(), *(leaf for stage in possible for leaf in stage.leaves()))
-    if all(leaf.kind != "verify" for leaf in leaves):
+    if all(leaf.kind != "verify" for leaf in job.flow.possible_leaves()):
         return None
     missing = [one.sentence() for one in await job.place.verifier.missing() if one.sure]
     return (

@@ -47,7 +47,7 @@ from headgate.run.stage import (
 )
 
 REASON_CHARS = 1_000
-MOST_REVIEWS = 10
+MOST_FINDINGS = 10
 _NO_MODEL = ("model_unavailable", "model_refused")
 _MAY_FAIL = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
@@ -118,13 +118,13 @@ class GroupRun:
                 if not beside.stages:
                     await self._record_fix()
                     await self._conclude_if_pressed()
-                if self.now().is_won:
+                if self.now().one_completed:
                     await beside.cancel()
                 following = await self.next(beside)
                 if following.end and (following.end.how in ("failed", "spent") or not beside.stages):
                     return await self.finish(following.end)
                 ended = await self._run_ready(following.ready, beside) or await beside.wait()
-                if ended and not await self._is_won_meanwhile(beside):
+                if ended and not await self._completes_meanwhile(beside):
                     return ended
         finally:
             await beside.cancel()
@@ -142,11 +142,11 @@ class GroupRun:
             self.job.log.record(path, 0, body)
         await self.job.log.commit()
 
-    async def _is_won_meanwhile(self, beside: StagesAtOnce) -> bool:
+    async def _completes_meanwhile(self, beside: StagesAtOnce) -> bool:
         """Whether a stage completes that runs beside one that ends the flow, where one of them is enough."""
-        while self.group.join == "any" and not self.now().is_won and beside.stages:
+        while self.group.join == "any" and not self.now().one_completed and beside.stages:
             await beside.wait()
-        return self.now().is_won
+        return self.now().one_completed
 
     async def _run_ready(self, ready: Sequence[Stage], beside: StagesAtOnce) -> Decision | None:
         """Starts what may run beside what runs already, or runs one stage; returns what ends the flow."""
@@ -202,7 +202,7 @@ class GroupRun:
         decision = await complete_stage(job, stage, self.path, told)
         if decision.action == "propose":
             return decision
-        # Work that has passed is not given up because nothing came of what a review asked for, and no task
+        # Work that has passed is not given up because nothing came of what a finding asked for, and no task
         # is because nothing came of a model that only looks around: it may not be the one that works.
         may_fail = now.has_passed and now.fixes(stage)
         may_fail |= stage.id in fact_stages(job) and decision.reason in _NO_MODEL
@@ -266,7 +266,7 @@ class GroupRun:
     def none_completed(self) -> Decision | None:
         """What ends the flow if one stage of the group was to complete, and none did."""
         now = self.now()
-        if self.group.join == "all" or now.is_won:
+        if self.group.join == "all" or now.one_completed:
             return None
         tried = [one for one in reversed(now.stages) if not one.is_group and now.latest(one.id)]
         told = (explain_failure(self.job, stage) for stage in tried)
@@ -297,9 +297,9 @@ class GroupRun:
         """Decides what follows this round; returns what ends the flow, None if the next round may begin."""
         repeat, job = self.group.repeat, self.job
         assert repeat is not None
-        if now.is_review(failed):
-            # Each check of a review sends the work back once; what goes on longer is no review.
-            return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_REVIEWS else None
+        if now.reports_finding(failed):
+            # Each finding sends the work back once; what goes on longer is none.
+            return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_FINDINGS else None
         counted, kind = now.count_failures(), job.parts.kinds[failed.kind]
         decision = kind.after_failure(job, failed, counted, repeat) if isinstance(kind, Judge) else None
         if decision is None and counted.failures >= repeat.max:

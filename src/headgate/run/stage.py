@@ -1,6 +1,6 @@
 """One attempt at a stage, and what a kind of stage is."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,6 @@ from headgate.core import (
     Data,
     Decision,
     FailedRounds,
-    Flow,
     Note,
     Repeat,
     Role,
@@ -91,7 +90,7 @@ class StageRun:
     def around(self) -> Around:
         """What a decision about it depends on, besides what was counted in it."""
         lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
-        task, kinds = self.job.state, self.job.parts.kinds.values()
+        task = self.job.state
         return Around(
             seconds_left=self.seconds_left(),
             model_wait=self._model_wait,
@@ -100,8 +99,12 @@ class StageRun:
             turns_inside=self._turns_inside,
             concludes=self.is_conversation,
             idle_attempts=task.tree.idle_attempts,
-            fixing=any(judge.has_objected(self.job) for judge in kinds if isinstance(judge, Judge)),
+            fixing=self._is_fixing,
         )
+
+    def _is_fixing(self) -> bool:
+        kinds = self.job.parts.kinds.values()
+        return any(judge.has_objected(self.job) for judge in kinds if isinstance(judge, Judge))
 
     @property
     def _model_wait(self) -> float:
@@ -239,10 +242,6 @@ class Leader(Conversation):
 
     Each stage of such a part has its number, `Stage.execution`. Its results go back to the leader.
     """
-
-    def possible_stages(self, flow: Flow) -> Iterable[Stage]:
-        """All that may become a part of the work in this flow."""
-        raise NotImplementedError
 
     def is_spent(self, job: Job, number: int) -> bool:
         """Whether a part of the work has taken all the steps that it may."""

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import Access, Act, Ask, Denial, Guard, first_objection, show_path
+from headgate.core import Access, Act, Ask, Denial, Guard, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.file_stamps import Stamp, stamp_of
 from headgate.regular_files import TEMPORARY
@@ -268,7 +268,7 @@ class DiskWorkspace:
 
     def _ask(self, access: Access) -> None:
         """Asks every guard. ToolDenied if one objects: here a forbidden read, write or command is refused."""
-        objection = first_objection(self.guards, access)
+        objection = _first_objection(self.guards, access)
         if objection is None:
             return
         reason = self.approve(access) if isinstance(objection, Ask) else objection.reason
@@ -277,11 +277,11 @@ class DiskWorkspace:
 
     def may_read(self, path: str) -> bool:
         """Whether no guard objects to reading a canonical path."""
-        return first_objection(self.guards, Access("read", path)) is None
+        return _first_objection(self.guards, Access("read", path)) is None
 
     def may_write(self, path: str) -> bool:
         """Whether no guard objects to writing a canonical path."""
-        return not isinstance(first_objection(self.guards, Access("write", path)), Denial)
+        return not isinstance(_first_objection(self.guards, Access("write", path)), Denial)
 
     def missing(self, spot: Spot, tree: ConfinedTree) -> ToolFailed:
         """What to say of a path that is not there, with paths of the tree that may have been meant."""
@@ -368,3 +368,17 @@ def _entry(entry: "os.DirEntry[str]") -> DirectoryEntry:
     else:
         kind = "other"
     return DirectoryEntry(entry.name, kind)
+
+
+def _first_objection(guards: Sequence[Guard], access: Access) -> Denial | Ask | None:
+    """The first guard's objection, a denial before a question."""
+    asked: Ask | None = None
+    for guard in guards:
+        match guard(access):
+            case Denial() as denial:
+                return denial
+            case Ask() as ask:
+                asked = asked or ask
+            case None:
+                pass
+    return asked

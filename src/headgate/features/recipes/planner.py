@@ -5,7 +5,7 @@ their results. The planner's conversation does not contain what was said in them
 type and the same goals goes on with the same execution: steps that have completed do not run again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from headgate.core import (
     Calls,
     Data,
     Decision,
-    Flow,
     Note,
     Recipe,
     ReplanStarted,
@@ -356,9 +355,6 @@ class PlannerKind(Leader):
             expanded = expand_executions(stage.stages, executions, job.flow.recipes)
             made[stage.id] = executions, expanded
         return made[stage.id][1]
-
-    def possible_stages(self, flow: Flow) -> Iterable[Stage]:
-        return [stage for recipe in flow.recipes.values() for stage in recipe.stages]
 
     def is_spent(self, job: Job, number: int) -> bool:
         one = job.state[Executions].all[number - 1]

@@ -97,7 +97,7 @@ class Tasks:
             return []
         now = self.round.now()
         over = {**now.endings, **now.absent}
-        return [task.id for task in self.stage.stages if task.id not in over and not now.is_won]
+        return [task.id for task in self.stage.stages if task.id not in over and not now.one_completed]
 
     def recap(self) -> str:
         """The list as it stands, for a model that no longer sees all that was said."""
