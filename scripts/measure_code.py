@@ -12,7 +12,6 @@ it and says that it is done. It is traced in a process of its own. The turn is t
 import ast
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -141,9 +140,7 @@ def measure_task(src: Path) -> dict[str, int | str]:
         entries = found["turns"][1]
         in_order = [entry[0] for entry in entries if entry[3]]
         changes = sum(one != two for one, two in pairwise(in_order))
-        snapshots = sum(
-            count for name, count in found["calls"].items() if re.match(r"(Snapshots|Tree)\.take", name)
-        )
+        snapshots = sum(count for name, count in found["calls"].items() if name == "Snapshots.look")
         scans = sum(count for name, count in found["calls"].items() if name == "SecretScan.look")
         return {
             "modules in the turn": len({entry[0] for entry in entries}),

@@ -83,6 +83,7 @@ async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:
     (repo / "file").write_text("new\n")
     (repo / "made").write_text("new\n")
     (repo / "pipe").write_bytes(b"\0")
+    await tree.settle()
     found = await tree.own_diff()
     assert found.versions == {"file": ("old\n", "new\n")}
     assert found.known == {"file", "link", "made", "pipe"}

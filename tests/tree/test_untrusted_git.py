@@ -190,6 +190,7 @@ async def test_nothing_hides_a_change(repo: Path, hiding: str, is_resumed: bool)
     if is_resumed:
         tree = TaskTree(Snapshots(repo), dict)
         tree.resume(baseline, ())
+    await tree.settle()
     assert {"b.txt", "src/door.py", "src/test_a.py"} <= set(await tree.changed_files())
     found = await tree.own_diff()
     assert found.versions["src/test_a.py"] == ("old\n", "bad\n")
@@ -204,6 +205,7 @@ async def test_what_was_ignored_at_the_start_stays_so(repo: Path) -> None:
     await tree.begin()
     (repo / ".gitignore").write_text("")
     (repo / ".cache" / "x").write_text("x")
+    await tree.settle()
     assert await tree.changed_files() == (".gitignore",)
 
 
@@ -213,8 +215,10 @@ async def test_folders_that_tools_make_may_be_ignored_from_then_on(repo: Path, o
     await tree.begin()
     (repo / "node_modules" / "x").mkdir(parents=True)
     (repo / "node_modules" / "x" / "index.js").write_text("x")
+    await tree.settle()
     assert await tree.changed_files() == ("node_modules/x/index.js",)
     (repo / "node_modules" / ".gitignore" if own else repo / ".gitignore").write_text("*\n")
+    await tree.settle()
     assert await tree.changed_files() == (() if own else (".gitignore",))
 
 
@@ -301,4 +305,5 @@ async def test_changes_within_a_submodule_are_named(repo: Path) -> None:
     assert changes.files == ("sub/.gitignore", "sub/door.py", "sub/x", "sub/y")
     assert changes.not_in_diff == changes.files
     sh(repo / "sub", "git checkout -q . ; git clean -fdxq")
+    await tree.settle()
     assert await tree.changed_files() == ()

@@ -24,7 +24,6 @@ from headgate.guard import (
     AskPerson,
     Boundaries,
     ConfigFiles,
-    GitSettings,
     HiddenValues,
     InstalledPackages,
     OnlyInside,
@@ -295,7 +294,7 @@ def build_context(
     tests = protected_tests(snapshots, config, task, baseline)
     installed = InstalledPackages(folder.tree, everything=tests.mode == "all") if tests else None
     guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
-    git_settings = GitSettings(folder.tree, folder.protected(task.id) / "aside")
+    protected = protection_for(folder, task, snapshots, boundaries, package, tests)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(
@@ -304,7 +303,7 @@ def build_context(
     approvals = Approvals("never" if proposing else mode, person, allowed)
     disk = DiskWorkspace(
         folder.tree,
-        (*guards, git_settings, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
+        (*guards, protected.git_settings, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
         approve=approvals.approve,
     )
     return ToolContext(
@@ -316,7 +315,7 @@ def build_context(
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, snapshots, boundaries, package, tests),
+        protected=protected,
         installed=installed,
         directory=folder.tree / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,

@@ -50,6 +50,8 @@ class EditWatch:
         self._written, self._made_by_checks = written, made_by_checks
         self._left: Entries | None = None
         """The tree as the task has left it; None if that is not known."""
+        self._looked_at: Entries = {}
+        """The tree when it was last looked at."""
         self._past: OthersEdits | None = None
         """What the log says, until the tree is looked at after a crash."""
         self._contents: dict[str, bytes] = {}
@@ -57,7 +59,7 @@ class EditWatch:
 
     def begin(self, tree: str) -> None:
         """The task begins with this tree."""
-        self._leave(dict(self._snapshots.entries(tree)))
+        self._leave(tree, dict(self._snapshots.entries(tree)))
 
     def resume(self, past: OthersEdits) -> None:
         """A task goes on that another process began."""
@@ -69,7 +71,7 @@ class EditWatch:
         Returns the tree with what git ignores and tools wrote.
         """
         now = self._with_ignored(tree)
-        self._leave(now)
+        self._leave(tree, now)
         return tree if now == self._snapshots.entries(tree) else self._snapshots.record(now)
 
     def lose(self) -> None:
@@ -79,7 +81,7 @@ class EditWatch:
     def notice(self, tree: str) -> EditsNoticed | None:
         """What somebody else has changed since the task last did something; None if nothing."""
         found, was_away = self.pending(tree), self._past is not None
-        self._leave(self._with_ignored(tree))
+        self._leave(tree, self._with_ignored(tree))
         return found.model_copy(update={"while_away": was_away}) if found else None
 
     def pending(self, tree: str) -> EditsNoticed | None:
@@ -102,6 +104,17 @@ class EditWatch:
             files=tuple(map(show_path, sorted(found))),
             uncertain=uncertain,
         )
+
+    def left(self) -> str:
+        """The tree as the task has left it, without what git ignores; empty if that is not known."""
+        if self._left is None:
+            return ""
+        recorded = {
+            path: entry
+            for path, entry in self._left.items()
+            if path in self._looked_at or not self._snapshots.ignores(path)
+        }
+        return self._snapshots.record(recorded, self._contents.values())
 
     def before_writing(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         """What a tool is about to write over that is not as the task had left it; None if nothing.
@@ -143,7 +156,8 @@ class EditWatch:
                 if change.after is not None:
                     self._left[change.path] = self._entry(change.path, change.after)
 
-    def _leave(self, entries: Entries) -> None:
+    def _leave(self, tree: str, entries: Entries) -> None:
+        self._looked_at = self._snapshots.entries(tree)
         self._left, self._past = entries, None
         self._contents.clear()
 

@@ -184,9 +184,9 @@ class OutcomeRecorder:
             return Changes(tree=state.baseline)
         if is_running_something(state):  # what it has changed until it was ended is its doing
             await self.tree.settle()
-        elif edits := await self.tree.notice():
-            await self._commit([edits], "RUNNING")
         changes = await self.tree.final_changes(state[Proposed].applied_tree)
+        if changes.noticed:
+            await self._commit([changes.noticed], "RUNNING")
         if stripped := self.tree.stripped:
             names = ", ".join(stripped[:_MOST_NAMED])
             more = f" and {len(stripped) - _MOST_NAMED} more files" if len(stripped) > _MOST_NAMED else ""

@@ -27,6 +27,7 @@ from headgate.tree import (
     FileChange,
     GitFailed,
     Misfit,
+    Moment,
     OverlayWorkspace,
     ProposedChange,
     Snapshots,
@@ -61,6 +62,8 @@ class Changes:
     """Files that others changed as well."""
     after_review: tuple[str, ...] = ()
     """Files that differ from the proposal as it was applied."""
+    noticed: EditsNoticed | None = None
+    """What others have changed since the task last did something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class TaskTree:
         with suppress(HeadgateError, OSError):  # a check that needs the tree says what is wrong with it
             if writing is not None:
                 return self._edits.before_writing(writing)
-            return self._edits.notice(mark or self._snapshots.take())
+            return self._edits.notice(mark or self._look_before())
         return None
 
     async def settle(self, mark: str = "", *, written: Sequence[FileChange] | None = None) -> str:
@@ -134,12 +137,29 @@ class TaskTree:
 
     def _settle(self, mark: str, written: Sequence[FileChange] | None) -> str:
         if written is not None:
+            self._snapshots.forget_handed()
             self._edits.note_writes(written)
             return ""
         with suppress(HeadgateError, OSError):
-            return self._edits.settle(mark or self._snapshots.take())
+            return self._edits.settle(mark or self._snapshots.around("after").tree)
         self._edits.lose()
         return ""
+
+    def _look_before(self) -> str:
+        """The tree right before a command."""
+        self._snapshots.forget_handed()
+        return self._mark("before")
+
+    def _mark(self, moment: Moment | None = None) -> str:
+        if moment is None:
+            return self._snapshots.take()
+        if moment == "after":
+            return self._snapshots.around("after").tree
+        seen = self._snapshots.around(
+            "before", "after"
+        )  # what another command left, if it was just looked at
+        self._snapshots.hand_on("before", seen)
+        return seen.tree
 
     @property
     def _is_watched(self) -> bool:
@@ -153,20 +173,36 @@ class TaskTree:
         return await asyncio.to_thread(self._own_files)
 
     def _own_files(self) -> tuple[str, ...]:
-        now = self._snapshots.take()
-        foreign = self._own(now, now).foreign
-        return tuple(name for name in self._changed(now) if parse_path(name) not in foreign)
+        now, own = self._own_now()
+        return tuple(name for name in self._changed(now) if parse_path(name) not in own.foreign)
 
-    def _own(self, now: str, shown: str) -> OwnTree:
-        """The part of a tree that is the task's own; `now` is the tree as it was just taken.
+    def _own_now(self) -> tuple[str, OwnTree]:
+        """The tree, and what is the task's own of it.
+
+        What others change is not the task's. So there is nothing to look at as long as it is known how the
+        task has left the tree.
+        """
+        if self._is_watched and (left := self._edits.left()):
+            return left, self._own(left)
+        now = self._snapshots.take()
+        return now, self._own_of(now)
+
+    def _own_of(self, now: str) -> OwnTree:
+        """The part of the tree that is the task's own, as the tree was just taken."""
+        pending = None
+        with suppress(GitFailed):
+            pending = self._edits.pending(now)
+        return self._own(now, pending)
+
+    def _own(self, tree: str, pending: EditsNoticed | None = None) -> OwnTree:
+        """The part of a tree that is the task's own; `pending` is what others did that the log does not tell.
 
         It is all of it if a tree that the log names is gone: a report that says too much is better than none.
         """
         try:
-            pending = self._edits.pending(now)
-            return own_tree(self._snapshots, self._baseline, shown, self._others(), pending)
+            return own_tree(self._snapshots, self._baseline, tree, self._others(), pending)
         except GitFailed:
-            return OwnTree(shown)
+            return OwnTree(tree)
 
     async def final_changes(self, applied: str = "") -> Changes:
         """What the task has done to the tree, for a report that is written whatever happens.
@@ -182,10 +218,11 @@ class TaskTree:
             return Changes(tuple(self._written()))
 
     def _measure(self, applied: str) -> Changes:
-        now = self._snapshots.take()
+        now = self._mark("after")
+        noticed = (self._edits.notice if self._is_watched else self._edits.pending)(now)
         everything = self._changed(now)
         whole = self._as_shown(everything, now)
-        own = self._own(now, whole)
+        own = self._own(whole, noticed)
         tree = own.tree
         files = tuple(name for name in everything if parse_path(name) not in own.foreign)
         shown = set(self._snapshots.changed_files(self._baseline, tree))
@@ -199,6 +236,7 @@ class TaskTree:
             whole=whole if whole != tree else "",
             shared=tuple(name for name in files if parse_path(name) in own.shared),
             after_review=tuple(show_path(path) for path in later if path not in unknown),
+            noticed=noticed if self._is_watched else None,
         )
 
     def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
@@ -246,21 +284,17 @@ class TaskTree:
         """The tree of the task's start with these changes."""
         return record_proposal(self._snapshots, self._baseline, changes)[1]
 
-    async def mark(self) -> str:
-        """Remembers the tree as it is now."""
-        return await asyncio.to_thread(self._snapshots.take)
+    async def mark(self, moment: Moment | None = None) -> str:
+        """See `Tree`."""
+        return await asyncio.to_thread(self._mark, moment)
 
     async def diff_since(self, mark: str) -> str:
         """See `Tree`."""
-        return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._own_now()))
-
-    def _own_now(self) -> str:
-        now = self._snapshots.take()
-        return self._own(now, now).tree
+        return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._own_now()[1].tree))
 
     async def own_mark(self, mark: str) -> str:
         """See `Tree`."""
-        return await asyncio.to_thread(lambda: self._own(mark, mark).tree)
+        return await asyncio.to_thread(lambda: self._own_of(mark).tree)
 
     async def own_diff(self) -> TaskDiff:
         """What the task has changed since its start; in a dry run, what it would change."""
@@ -270,7 +304,7 @@ class TaskTree:
         if self.overlay:
             before, after = record_proposal(self._snapshots, self._baseline, self.overlay.changes())
         else:
-            before, after = self._baseline, self._own_now()
+            before, after = self._baseline, self._own_now()[1].tree
         sides = {
             one.path: (one.before[1], one.after[1])
             for one in self._snapshots.differences(before, after)

@@ -7,14 +7,14 @@ repository, and settings outside it, are not looked at.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
 from headgate.guard.rules import Rule
-from headgate.tree import Entry, GitFailed, Reverter, common_folder, git, git_folder, read_regular
+from headgate.tree import Entry, Reverter, Setting, common_folder, git_folder, read_regular
 
 _PREFIX = ".git/"
 _NAMES = ("config", "config.worktree", "commondir", "info/attributes", "info/exclude")
@@ -26,8 +26,8 @@ _MOST_READ = 10_000_000
 class GitSettings:
     """Those of one repository. In a worktree, those that it shares with the repository are meant too."""
 
-    def __init__(self, repo: Path, aside: Path) -> None:
-        self._repo, self._aside = Path(os.path.realpath(repo)), aside
+    def __init__(self, repo: Path, aside: Path, settings: Callable[[], Iterable[Setting]]) -> None:
+        self._repo, self._aside, self._settings = Path(os.path.realpath(repo)), aside, settings
         self.rule = Rule(
             "git",
             "commands may not change git's hooks and settings",
@@ -107,18 +107,12 @@ class GitSettings:
         """
         found: set[str] = set()
         hooks = ""
-        try:
-            fields = git(self._repo, "config", "--list", "--show-origin", "-z").split(b"\0")
-        except GitFailed:
-            return frozenset()
-        for origin, setting in zip(fields[::2], fields[1::2], strict=False):
-            kind, _, name = os.fsdecode(origin).partition(":")
-            key, _, value = os.fsdecode(setting).partition("\n")
-            if kind == "file":
-                found.add(name)
-                if _INCLUDES.fullmatch(key):  # it need not be there yet
-                    found.add(str(Path(name).parent / Path(value).expanduser()))
-                hooks = value if key == "core.hookspath" else hooks
+        for one in self._settings():
+            if one.file:
+                found.add(one.file)
+                if _INCLUDES.fullmatch(one.key):  # it need not be there yet
+                    found.add(str(Path(one.file).parent / Path(one.value).expanduser()))
+                hooks = one.value if one.key == "core.hookspath" else hooks
         if hooks:
             folder = Path(hooks).expanduser()
             # husky's own folder has scripts that run those in the folder above it.

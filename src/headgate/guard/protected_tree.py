@@ -21,7 +21,7 @@ from headgate.guard.git_settings import GitSettings
 from headgate.guard.restore import Change, Restored
 from headgate.guard.rules import Rule
 from headgate.regular_files import OwnFolder
-from headgate.tree import Entry, GitFailed, Reverter, Snapshots, ancestors
+from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors
 
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """What running code leaves behind. It is put right like all else, since it can change what code does, but the
@@ -59,8 +59,8 @@ class ProtectedTree:
         self._snapshots, self._folder = snapshots, folder
         # `folder` is `headgate/protected/TASK` in git's own folder.
         self._own = OwnFolder(folder.parents[1])
-        self._git = GitSettings(snapshots.repo, folder / "aside")
-        self._rules = (self._git.rule, *rules)
+        self.git_settings = GitSettings(snapshots.repo, folder / "aside", lambda: snapshots.settings)
+        self._rules = (self.git_settings.rule, *rules)
         self._decides, self._prepared, self._left_between = decides, prepared, frozenset(left_between)
         self._reverter = Reverter(snapshots.repo, folder / "aside")
         self._commits = CommitWatch(snapshots.repo, rules)
@@ -72,6 +72,7 @@ class ProtectedTree:
         self._running = False
         self._lock = Lock()
         self._rule_of, self._is_entered = cache(self._find_rule), cache(self._find_entered)
+        snapshots.covering = self
 
     def covers(self, path: str) -> bool:
         """See Covering."""
@@ -93,10 +94,9 @@ class ProtectedTree:
         with self._lock:
             restored: tuple[Restored, ...] = ()
             if self._start is None and not self._recall():
-                _ = self._git.places
-                self._start, self._modes = self._look()
+                self._start, self._modes = self._list(self._snapshots.around("before"))
             else:
-                restored = self._compare()
+                restored = self._compare(self._snapshots.around("before"))
             self._commits.begin()
             self._note()
             self._running = True
@@ -106,7 +106,7 @@ class ProtectedTree:
         with self._lock:
             if self._start is None and not self._recall():
                 return ()
-            restored = self._compare()
+            restored = self._compare(self._snapshots.look(self), hands_on=True)
             if self._running:
                 restored += self._commits.check()
             self._running = False
@@ -120,7 +120,7 @@ class ProtectedTree:
         with self._lock:
             if self._start is None:
                 return
-            entries, modes = self._look()
+            entries, modes = self._list(self._snapshots.look(self))
             for path in self._differing(entries, modes):
                 if self._prepared(path, _change(self._start.get(path), entries.get(path))):
                     self._take(path, entries, modes)
@@ -157,11 +157,10 @@ class ProtectedTree:
             (not above or self._is_entered(number, above)) and self._rules[number].enters(directory)
         )
 
-    def _look(self) -> tuple[dict[str, Entry], dict[str, int]]:
+    def _list(self, found: Snapshot) -> tuple[dict[str, Entry], dict[str, int]]:
         """Every file that there is, and its mode."""
-        found = self._snapshots.look(self)
         self._tree = self._tree or found.tree
-        entries, modes = self._git.look(self._snapshots.keep)
+        entries, modes = self.git_settings.look(self._snapshots.keep)
         return {**found.entries, **entries}, {**found.modes, **modes}
 
     def _differing(self, entries: dict[str, Entry], modes: dict[str, int]) -> list[str]:
@@ -171,10 +170,10 @@ class ProtectedTree:
         found |= {path for path, _ in self._modes.items() ^ modes.items() if path in self._modes}
         return sorted(filter(self.covers, found))
 
-    def _compare(self) -> tuple[Restored, ...]:
+    def _compare(self, seen: Snapshot, *, hands_on: bool = False) -> tuple[Restored, ...]:
         start = self._start
         assert start is not None
-        entries, modes = self._look()
+        entries, modes = self._list(seen)
         lost, self._lost = self._lost, {}
         done: dict[str, Restored] = {}
         differing = self._differing(entries, modes)
@@ -199,6 +198,8 @@ class ProtectedTree:
                 copy=self._reverter.copies.get(path, ""),
                 person=rule.name in self._left_between,
             )
+        if hands_on and not done:
+            self._snapshots.hand_on("after", seen)
         self._lost = {path: one for path, one in done.items() if one.problem}
         return tuple(done[path] for path in sorted(done) if _CACHES.isdisjoint(path.split("/")))
 
@@ -235,7 +236,7 @@ class ProtectedTree:
 
     def _put_back(self, path: str, before: Entry | None, blobs: dict[str, bytes]) -> str:
         """Makes a path what it was; returns why that was not possible."""
-        reverter, name = self._git.place(path) or (self._reverter, path)
+        reverter, name = self.git_settings.place(path) or (self._reverter, path)
         try:
             if before is None:
                 reverter.remove(name, self._had_folder)
@@ -284,7 +285,7 @@ class ProtectedTree:
             "tree": self._tree,
             "files": dict(self._start.items() - tree.items()),
             "without": sorted(tree.keys() - self._start.keys()),
-            "settings": sorted(self._git.places),
+            "settings": sorted(self.git_settings.places),
             "modes": {path: mode for path, mode in self._modes.items() if self._is_unusual(path, mode)},
         }
         self._own.make(self._folder, mode=0o700)
@@ -312,10 +313,14 @@ class ProtectedTree:
             return False
         for path in without:
             start.pop(path, None)
-        self._git.places = frozenset(map(str, places))
+        self.git_settings.places = frozenset(map(str, places))
         self._modes = {path: _USUAL[kind] for path, (kind, _) in start.items() if kind in _USUAL}
         self._modes |= {str(path): int(mode) for path, mode in modes.items()}
         self._start, self._tree, self._running = start, tree, True
+        # What was looked at before now went by the rules of git's settings as they are now.
+        self._rule_of.cache_clear()
+        self._is_entered.cache_clear()
+        self._snapshots.forget_handed()
         return True
 
 

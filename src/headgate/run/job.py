@@ -33,7 +33,7 @@ from headgate.run.followed import Followed
 from headgate.run.scope import limited_status_tool, stable_specs
 from headgate.run.transcript import Transcript
 from headgate.tools import Tool, ToolContext
-from headgate.tree import FileChange, IgnoredPaths
+from headgate.tree import FileChange, IgnoredPaths, Moment
 
 if TYPE_CHECKING:
     from headgate.run.feature import Feature
@@ -68,8 +68,8 @@ class Tree(Protocol):
         """The files that the task has changed so far."""
         return ()
 
-    async def mark(self) -> str:
-        """Remembers the tree as it is now."""
+    async def mark(self, moment: Moment | None = None) -> str:
+        """Remembers the tree as it is now. `moment`: a run of the verification steps begins, or has ended."""
         return ""
 
     async def own_mark(self, mark: str) -> str:

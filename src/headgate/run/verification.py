@@ -140,7 +140,7 @@ class Trees(Observer):
 
     async def before(self, run: StepsRun) -> None:
         tree = run.job.place.tree
-        run.tree = await tree.mark()
+        run.tree = await tree.mark("before")
         if edits := await tree.notice(run.tree):
             run.record(edits)
             await run.job.log.commit()
@@ -148,7 +148,7 @@ class Trees(Observer):
 
     async def after(self, run: StepsRun) -> None:
         tree = run.job.place.tree
-        run.tree_after = await tree.mark()
+        run.tree_after = await tree.mark("after")
         run.left_behind = await tree.left_behind(run.tree, run.tree_after)
         run.known = await tree.settle(run.tree_after)
 

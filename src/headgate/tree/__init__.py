@@ -5,6 +5,7 @@ from headgate.tree.disk import DiskWorkspace
 from headgate.tree.fitting import Misfit, fit, merge_lines
 from headgate.tree.git_repository import (
     GitFailed,
+    Setting,
     common_folder,
     exclude_internal,
     git,
@@ -21,7 +22,7 @@ from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_chang
 from headgate.tree.paths import ConfinedTree, leads_out
 from headgate.tree.proposal import patch_between, record_proposal
 from headgate.tree.revert import Reverter
-from headgate.tree.snapshots import Difference, Snapshots
+from headgate.tree.snapshots import Difference, Moment, Snapshot, Snapshots
 from headgate.tree.tree_walk import LARGE, MOST_NEW, commit_of
 from headgate.tree.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.tree.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

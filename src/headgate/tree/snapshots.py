@@ -6,6 +6,7 @@ that a command makes later hides nothing. The user's index, refs and objects are
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,15 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import Literal
 
 from headgate.core import show_path
 from headgate.regular_files import OwnFolder
 from headgate.tree.git_repository import (
     GitFailed,
+    Setting,
     common_folder,
     git,
     read_regular,
-    run_git,
+    read_settings,
     safe_folder,
 )
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
@@ -32,6 +35,9 @@ from headgate.tree.workspace import ancestors
 
 _MOST_REMEMBERED = 8
 _MOST_COMPARED = 4
+_HANDED_SECONDS = 1.0
+Moment = Literal["before", "after"]
+"""Before a command or after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,9 @@ class Snapshots:
         """The files that lost their setuid or setgid bit since the first snapshot."""
         self.files_seen: Callable[[], int] = lambda: 0
         """How many files the latest snapshot has, or has found so far."""
+        self.covering: Covering | None = None
+        """What is also looked at around a command, although git ignores it: set by who protects it."""
+        self._handed: tuple[Moment, float, Snapshot] | None = None
         self._cleans = True
         self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
@@ -120,9 +129,29 @@ class Snapshots:
         """Records the working tree as it is and returns the tree's name."""
         return self.look().tree
 
+    def hand_on(self, moment: Moment, seen: Snapshot) -> None:
+        """Keeps what was just seen before or after a command for who asks for the same moment next."""
+        self._handed = moment, time.monotonic(), seen
+
+    def around(self, *moments: Moment) -> Snapshot:
+        """The tree right before a command or right after it: as it was handed on for that, or as it is.
+
+        So a command runs between two looks at the tree, whoever wants to know what it did. What somebody
+        else changes in the moment between the look and the command counts as the command's doing.
+        """
+        handed, self._handed = self._handed, None
+        if handed and handed[0] in moments and time.monotonic() - handed[1] < _HANDED_SECONDS:
+            return handed[2]
+        return self.look(self.covering)
+
+    def forget_handed(self) -> None:
+        """The tree is about to change: what was handed on no longer counts."""
+        self._handed = None
+
     def look(self, covering: Covering | None = None) -> Snapshot:
         """Records the working tree as it is; with files that git ignores, where a rule covers them."""
         with self._one_at_a_time:
+            self._handed = None
             is_first = self._start is None and not self._first_tree
             start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
             walk = TreeWalk(
@@ -137,8 +166,7 @@ class Snapshots:
             self._start, self._known, self.marked = start, kept | walk.known, frozenset(walk.marked)
             self._within = walk.within if self._within is None else self._within
             self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
-            same = (tree for tree, known in self._trees.items() if known == entries)
-            tree = next(same, "") or self._remember(entries)
+            tree = self._remember(entries)
             self.objects.flush()
             if covering:
                 within = {path: entry for path, entry in walk.within.items() if covering.covers(path)}
@@ -166,7 +194,7 @@ class Snapshots:
         tracked = {os.fsdecode(path): entry.decode().split()[:2] for entry, _, path in rows}
         # What the repository has need not be stored again.
         self._existing = self.objects.find(name for mode, name in tracked.values() if mode != NESTED)
-        ignored = IgnoredPaths(self.repo, of_user=_ignored_by_user(self.repo))
+        ignored = IgnoredPaths(self.repo, of_user=self._ignored_by_user())
         files = (path for path, (mode, _) in tracked.items() if mode != NESTED)
         nested = [path for path, (mode, _) in tracked.items() if mode == NESTED]
         return SnapshotRules(ignored, files, nested, _own_outputs(self.repo))
@@ -185,12 +213,14 @@ class Snapshots:
             if name in contents
         }
         self._existing = {name for mode, name in entries.values() if mode != NESTED}
-        ignored = IgnoredPaths(self.repo, recorded=texts, of_user=_ignored_by_user(self.repo))
+        ignored = IgnoredPaths(self.repo, recorded=texts, of_user=self._ignored_by_user())
         nested = [path for path, (mode, _) in entries.items() if mode == NESTED]
         files = (path for path, (mode, _) in entries.items() if mode != NESTED)
         return SnapshotRules(ignored, files, nested, _own_outputs(self.repo))
 
     def _remember(self, entries: dict[str, Entry]) -> str:
+        if same := next((tree for tree, known in self._trees.items() if known == entries), ""):
+            return same
         tree = self.objects.write_tree(entries)
         self.objects.flush()
         self._trees[tree] = entries
@@ -305,12 +335,26 @@ class Snapshots:
                 return place.git("diff-tree", "-r", "--no-ext-diff", "--no-textconv", *flags, old, new)
 
     @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """git's settings, as they were when they were first asked for."""
+        return read_settings(self.repo)
+
+    def _ignored_by_user(self) -> str:
+        """The user's own ignore file, for all repositories."""
+        key = "core.excludesfile"
+        named = [one.value for one in self.settings if (one.scope, one.key) == ("global", key)]
+        default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
+        path = self.repo / Path(named[-1]).expanduser() if named else default
+        return read_regular(path, MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+
+    @cached_property
     def objects(self) -> ObjectFolder:
         """Our own objects, and where others are: the shared ones, and the repository's."""
         if self._first_tree:
             sha256 = len(self._first_tree) == SHA256_LENGTH
         else:
-            sha256 = git(self.repo, "rev-parse", "--show-object-format").strip() == b"sha256"
+            formats = [one.value for one in self.settings if one.key == "extensions.objectformat"]
+            sha256 = formats[-1:] == ["sha256"]
         own, shared = common_folder(self.repo) / "objects", self._shared
         if shared == self._folder:
             return ObjectFolder(shared, [own], sha256=sha256, own=OwnFolder(shared.parent))
@@ -325,11 +369,3 @@ def _own_outputs(repo: Path) -> frozenset[str]:
             place = Path(f"/proc/self/fd/{descriptor}").readlink()
             found.add(place.relative_to(repo.resolve()).as_posix())
     return frozenset(found)
-
-
-def _ignored_by_user(repo: Path) -> str:
-    """The user's own ignore file, for all repositories."""
-    done = run_git(repo, "config", "--global", "--includes", "--type=path", "core.excludesFile")
-    default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
-    path = repo / os.fsdecode(done.stdout).rstrip("\n") if done.stdout else default
-    return read_regular(path, MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
