@@ -106,13 +106,13 @@ def test_what_the_file_of_a_task_runner_names(tmp_path: Path, command: str, file
     ("files", "whole"),
     [
         ({"f/c_add.py": USES_CALC, "f/help.py": ""}, True),
-        ({"f/test_add.py": USES_CALC, "f/help.py": ""}, True),
+        ({"f/test_add.py": USES_CALC, "f/help.py": ""}, False),
         ({"f/test_add.py": USES_CALC, "f/add.py": ""}, False),
         ({"f/tests/test_add.py": USES_CALC, "f/other.py": ""}, False),
         ({"f/test_all.py": "from f import core\n", "f/core.py": ""}, False),
         ({"f/core.py": "", "main.py": "from f.core import x\n"}, False),
         ({"f/core.js": "", "main.js": "const x = require('./f/core')\n"}, False),
-        ({"f/sum.test.js": "import {add} from '../calc.js'\n", "f/tools.js": "", "calc.js": ""}, True),
+        ({"f/sum.test.js": "import {add} from '../calc.js'\n", "f/tools.js": "", "calc.js": ""}, False),
         ({"f/sum.test.js": "import {add} from './calc.js'\n", "f/calc.js": ""}, False),
     ],
 )

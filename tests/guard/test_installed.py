@@ -15,6 +15,7 @@ FILES = {
     f"{SITE}/pytest/__main__.py": "run()",
     f"{SITE}/requests/api.py": "get()",
     "node_modules/jest/index.js": "1",
+    "node_modules/.bin/jest": "#!/bin/sh",
     "node_modules/@jest/core/index.js": "1",
     "node_modules/lodash/index.js": "1",
     "packages/a/node_modules/b/index.js": "1",
@@ -65,6 +66,10 @@ def test_what_commands_in_a_sandbox_can_only_read(repo: Path) -> None:
         ("node_modules/@jest/core/new.js", True, True),
         ("node_modules/new/index.js", True, False),
         ("src/pytest/x.py", False, False),
+        (".venv/bin/pytest", True, True),
+        (".venv/bin/new", True, False),
+        ("node_modules/.bin/jest", True, True),
+        ("bin/pytest", False, False),
     ],
 )
 def test_tools_do_not_write_there(repo: Path, path: str, everything: bool, runners: bool) -> None:

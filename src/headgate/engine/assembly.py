@@ -147,8 +147,7 @@ def known_tests(
 ) -> ProtectedTests:
     """The tests of a repository, by its configuration and the files that there were at the start."""
     commands = [step.command for step in config.verification.steps]
-    search = command_environment(config, os.environ).get("PATH", "")
-    return ProtectedTests(mode, begun, commands, config.package or "", repo, search, config.test_paths)
+    return ProtectedTests(mode, begun, commands, config.package or "", repo, config.test_paths)
 
 
 def guards_for(

@@ -1,8 +1,7 @@
 """The arguments that verification steps give to test runners, and the files that these name."""
 
-import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -43,9 +42,6 @@ _CODE_FOLDERS = word_set(
     frontend server client modules
     """
 )
-_IMPORT = regex(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
-_RELATIVE = regex(r"[\"'](\.\.?/[^\"'\n]+)[\"']")
-_AFFIX = regex(r"^(?:tests?|specs?)[._-]?|[._-]?(?:tests?|specs?)$", re.IGNORECASE)
 MAX_READ = 400
 """How many files are read, at most, in order to see what imports what."""
 
@@ -65,9 +61,8 @@ class FilesAtStart:
     def holds_code(self, folder: str, runs_in: Iterable[str]) -> bool:
         """Whether files in a folder are code that a task may have to change.
 
-        Where steps run, and a folder with the usual name of one for code, does. So does one that code outside
-        imports; and, where usual names of tests stand beside other code, one that has a folder of tests of
-        its own, or a test named like a module beside it, or tests that use nothing from outside.
+        Where steps run, and a folder with the usual name of one for code, does. So does one in which usual
+        names of tests stand beside other code, and one that code outside imports.
         """
         if not folder or folder.rpartition("/")[2] in _CODE_FOLDERS:
             return True
@@ -76,19 +71,7 @@ class FilesAtStart:
         modules = [path for path in inside if self._is_module(path) and path not in tests]
         if any(place == folder or place.startswith(f"{folder}/") for place in runs_in):
             return bool(modules) or not tests
-        if not modules:
-            return False
-        outside = self._outside(folder)
-        if self._is_imported(folder, outside):
-            return True
-        if not tests:
-            return False
-        names = {part for path in outside for part in (*path.split("/")[:-1], _stem(path))}
-        return (
-            any(is_test(path[len(folder) + 1 : path.rfind("/") + 1] + "x") for path in tests)
-            or not {_stem(path) for path in modules}.isdisjoint(map(_subject, tests))
-            or not any(self._uses_outside(path, folder, names) for path in sorted(tests)[:MAX_READ])
-        )
+        return bool(modules) and (bool(tests) or self._is_imported(folder, self._outside(folder)))
 
     def _is_test(self, path: str, folder: str) -> bool:
         below = "/".join(self.start[path].split("/")[folder.count("/") + 1 :])
@@ -110,24 +93,6 @@ class FilesAtStart:
             re.MULTILINE | re.IGNORECASE,
         )
         return any(imports.search(self.read(self.start[path])) for path in outside[:MAX_READ])
-
-    def _uses_outside(self, path: str, folder: str, names: Set[str]) -> bool:
-        """Whether a test imports one of the modules that lie outside of its folder."""
-        text = self.read(self.start[path])
-        if any(name.partition(".")[0].lower() in names for name in _IMPORT.findall(text)):
-            return True
-        targets = (posixpath.normpath(f"{path}/../{word.lower()}") for word in _RELATIVE.findall(text))
-        return any(not target.startswith(f"{folder}/") for target in targets)
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0]
-
-
-def _subject(path: str) -> str:
-    """What a test is about, by its name: `test_calc.py`, `calc.test.js` and `calc_spec.rb` are about calc."""
-    name = re.sub(r"\.\w+$", "", path.rpartition("/")[2])
-    return _AFFIX.sub("", name)
 
 
 _UNKNOWN = regex(r"[$`*?~]")

@@ -14,7 +14,7 @@ from headgate.core import OWN_FOLDER, Access, Denial, show_path
 from headgate.process import TOOL_CACHES
 from headgate.reading import is_installed_or_built, is_runner_package
 
-_NODE_MODULES = "node_modules"
+_NODE_MODULES, _BIN = "node_modules", ".bin"
 _ENVIRONMENTS = frozenset({".venv", "venv"})
 _SITES = frozenset({"site-packages", "dist-packages"})
 _MOST_DEEP = 40
@@ -32,19 +32,31 @@ class InstalledPackages:
 
     def __call__(self, access: Access, /) -> Denial | None:
         """See Guard."""
-        parts = access.target.split("/")
-        depth = next(
-            (at for at, part in enumerate(parts[:-1], 1) if part == _NODE_MODULES or part in _SITES), 0
-        )
-        if access.act != "write" or not depth:
+        if access.act != "write" or not (place := self._installed_at(access.target)):
             return None
-        package = "/".join(parts[depth : depth + 2 if parts[depth].startswith("@") else depth + 1])
-        folder = "/".join([*parts[:depth], package])
-        is_there = os.path.lexists(f"{self._root}/{folder}")
-        if not self._everything and not (is_there and is_runner_package(package)):
+        folder, name = place
+        is_there = os.path.lexists(f"{self._root}/{folder}/{name}")
+        if not self._everything and not (is_there and (_is_for_programs(folder) or is_runner_package(name))):
             return None
         shown = show_path(access.target)
         return Denial(f"{shown} is part of an installed package: this task may not change it.")
+
+    def _installed_at(self, path: str) -> tuple[str, str] | None:
+        """Of what is installed at a path: its folder, and the name of the package or of the program."""
+        parts = path.split("/")
+        for at, part in enumerate(parts[:-1], 1):
+            folder, first = "/".join(parts[:at]), parts[at]
+            if part == _NODE_MODULES and first == _BIN and at + 1 < len(parts):
+                return f"{folder}/{_BIN}", parts[at + 1]
+            if part == _NODE_MODULES or part in _SITES:
+                return folder, "/".join(parts[at : at + 2]) if first.startswith("@") else first
+            if part == "bin" and self._is_environment(parts[: at - 1]):
+                return folder, first
+        return None
+
+    def _is_environment(self, parts: list[str]) -> bool:
+        above = "/".join((self._root, *parts))
+        return bool(parts) and (parts[-1] in _ENVIRONMENTS or os.path.lexists(f"{above}/pyvenv.cfg"))
 
     def folders(self) -> tuple[Path, ...]:
         """The folders of packages, and whole environments: read-only for commands that do not install."""
@@ -97,6 +109,10 @@ def _is_environment(entry: "os.DirEntry[str]") -> bool:
         return True
     marks = ("pyvenv.cfg", "conda-meta")
     return not entry.is_symlink() and any(os.path.lexists(f"{entry.path}/{mark}") for mark in marks)
+
+
+def _is_for_programs(folder: str) -> bool:
+    return folder.rpartition("/")[2] in ("bin", _BIN)
 
 
 def _is_skipped(name: str) -> bool:

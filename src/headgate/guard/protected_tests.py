@@ -1,22 +1,23 @@
 """Tests that a task may not touch: the guard for tools, and what `ProtectedTree` keeps from commands."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
 from headgate.core import Access, Denial, show_path
+from headgate.errors import ToolError
 from headgate.guard.given_tests import NamedTests, read_text
 from headgate.guard.guards import Boundaries
-from headgate.guard.linked_tests import LinkTargets, find_links
 from headgate.guard.restore import Change
 from headgate.guard.step_commands import StepFiles, read_steps
-from headgate.patterns import regex
 from headgate.reading import (
     changed_settings,
     has_test_settings,
     is_build_file,
+    is_code,
     is_installed_or_built,
     is_runner_module,
     is_runner_setting,
@@ -27,13 +28,11 @@ from headgate.reading import (
     shadowing_module,
     source_of,
 )
-from headgate.tree import fold_case, internal_name
+from headgate.tree import ConfinedTree, ancestors, fold_case, internal_name
 
 REASON = "tests and what decides how they run are protected"
 _INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"})
 _MODULE_FOLDERS = frozenset({"src", "lib"})
-_SITE = regex(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
-"""From an environment to what its interpreter reads when it starts."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,9 @@ class ProtectedTests:
     well (`pyproject.toml`, `package.json`) only the parts count that decide how tests run.
 
     `begun` is asked once, with the first write or command. `commands` are those that verify the work, run in
-    `directory`: the scripts that they run are protected like tests, and so are the runners and interpreters
-    that they find in the repository `root`, by path or by way of `search`, even where git ignores them. What
-    they give to test runners is tests, whatever it is called, and so is what `paths` (patterns) match. What
-    `paths` take back with `!` is neither a test nor such a script: it is the work itself.
+    `directory` of the repository `root`: the scripts that they run are protected like tests. What they give
+    to test runners is tests, whatever it is called, and so is what `paths` (patterns) match. What `paths`
+    take back with `!` is neither a test nor such a script: it is the work itself.
     """
 
     def __init__(
@@ -71,7 +69,6 @@ class ProtectedTests:
         commands: Iterable[str] = (),
         directory: str = "",
         root: Path | None = None,
-        search: str = "",
         paths: Iterable[str] = (),
     ) -> None:
         self.mode = mode
@@ -80,7 +77,7 @@ class ProtectedTests:
         self._directory = directory
         self._root = root
         self._paths = Boundaries(tuple(paths))
-        self._read_steps = partial(read_steps, tuple(commands), directory, root, search)
+        self._read_steps = partial(read_steps, tuple(commands), directory, root)
 
     def __call__(self, access: Access, /) -> Denial | None:
         if access.act != "write":
@@ -124,9 +121,7 @@ class ProtectedTests:
             return False
         module = source_of(path)
         place = fold_case(module)
-        if self._is_program(place) or self._is_script(module):
-            return True
-        if not (self._is_test(module) or self._is_linked(place)):
+        if self._is_script(module) or not (self._is_test(module) or self._is_linked(place)):
             return True
         return (
             is_runner_setting(module)
@@ -139,7 +134,7 @@ class ProtectedTests:
     def may_be_prepared(self, path: str, change: Change) -> bool:
         """Whether a step that installs or configures may make a covered file, or change it."""
         folders = path.split("/")[:-1]
-        if not _INSTALLED.isdisjoint(folders) or fold_case("/".join(folders)) in self._steps.environments:
+        if not _INSTALLED.isdisjoint(folders):
             return True
         described = any(folder.endswith((".egg-info", ".dist-info")) for folder in folders)
         return change == "created" and (described or is_task_file(path) or is_build_file(path))
@@ -155,17 +150,13 @@ class ProtectedTests:
         if name == "__pycache__":
             parent = place.rpartition("/")[0]
             return self._all or not parent or parent in self._folders
-        if place.rpartition("/")[0] in self._steps.environments or self._is_site(place):
-            return self._all
         return self._all and not any(map(is_installed_or_built, directory.split("/")))
 
     def _covers_whole(self, path: str) -> bool:
         module = source_of(path)
         place = fold_case(module)
-        if self._is_program(place):
-            return True
         start = self._start.by_fold.get(place)
-        if place in self._link_targets.present and self._is_linked(place):
+        if place in self._link_targets and not self._paths.takes_back(place):
             return True
         if start is not None:
             if self._all and (is_build_file(start) or is_task_file(start)):
@@ -173,11 +164,8 @@ class ProtectedTests:
             return self._matters(start) or self._is_linked(place)
         if self._is_nested(place):
             return self._matters(module)
-        if not self._all:
+        if not self._all or any(map(is_installed_or_built, path.split("/")[:-1])):
             return False
-        if any(map(is_installed_or_built, path.split("/")[:-1])):
-            read_first = is_start_up_file(path) and self._is_site(_split(place)[0])
-            return read_first or self._shadowed(path) is not None
         return (
             self._matters(module)
             or self._is_linked(place)
@@ -191,30 +179,19 @@ class ProtectedTests:
         """Whether steps run a file in order to check something."""
         return fold_case(path) in self._steps.scripts and not self._paths.takes_back(path)
 
-    def _is_program(self, place: str) -> bool:
-        """Whether a path is that of a program that steps run, or of one beside it.
-
-        With `all` one may not come to be either; otherwise whoever installs it may.
-        """
-        return place in self._steps.present or (self._all and place in self._steps.named)
-
     def _shadowed(self, path: str) -> str | None:
         """The module that a new file would be taken for when the tests run."""
         if not self._all or fold_case(path) in self._start.by_fold or self._is_nested(fold_case(path)):
             return None
-        installed = any(map(is_installed_or_built, path.split("/")[:-1]))
-        if found := shadowing_module(path):
-            folder, name = found
-            if fold_case(folder) in self._steps.environments or (
-                not installed and self._is_looked_in(folder)
-            ):
-                return None if self._has_module(folder, name) else name
         parts = path.split("/")
-        for depth, name in enumerate(parts[:-1]):
-            folder = "/".join(parts[:depth])
-            if is_runner_module(name) and not installed and self._is_looked_in(folder):
-                return None if self._has_module(folder, name) else name
-        return None
+        if any(map(is_installed_or_built, parts[:-1])):
+            return None
+        named = [found] if (found := shadowing_module(path)) else []
+        named += [
+            ("/".join(parts[:at]), name) for at, name in enumerate(parts[:-1]) if is_runner_module(name)
+        ]
+        place = next((one for one in named if self._is_looked_in(one[0])), None)
+        return place[1] if place and not self._has_module(*place) else None
 
     def _is_looked_in(self, folder: str) -> bool:
         """Whether Python looks for modules in a folder when the tests run."""
@@ -234,19 +211,14 @@ class ProtectedTests:
         place = fold_case(path)
         if place in self._start.by_fold or self._is_nested(place):
             return True
-        installed = any(map(is_installed_or_built, path.split("/")[:-1]))
-        return self._all and (not installed or self._is_site(_split(place)[0]))
-
-    def _is_site(self, folder: str) -> bool:
-        """Whether a folder leads to what the interpreter of an environment reads when it starts."""
-        above = (place.rpartition("/")[0] for place in self._steps.environments)
-        return any(
-            folder.startswith(f"{place}/") and _SITE.fullmatch(folder[len(place) + 1 :]) for place in above
-        )
+        return self._all and not any(map(is_installed_or_built, path.split("/")[:-1]))
 
     def _is_linked(self, place: str) -> bool:
         """Whether a path is what a link leads to that is among the tests or the settings."""
-        return self._link_targets.cover(place) and not self._paths.takes_back(place)
+        targets = self._link_targets
+        above = (folder for folder in ancestors(place) if folder in targets)
+        found = place in targets or any(targets[folder] or not is_code(place) for folder in above)
+        return found and not self._paths.takes_back(place)
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test: by its name, because a step names it, or by the configuration."""
@@ -307,13 +279,23 @@ class ProtectedTests:
         return frozenset(found)
 
     @cached_property
-    def _link_targets(self) -> LinkTargets:
-        """What links lead to that were there."""
-        root = self._root or Path()
-        links = find_links(root, self._start.files) if self._root else {}
-        return LinkTargets(root, links, self._matters_by_name, self._matters)
+    def _link_targets(self) -> dict[str, bool]:
+        """What links lead to that were there, and whether source code below it counts.
 
-    def _matters_by_name(self, path: str) -> bool:
+        All counts below a link that stands for tests itself (`tests` -> `qa`). Where the link lies among
+        tests (`tests/data` -> `../fixtures`), source code may be what is tested.
+        """
+        root, targets = self._root, dict[str, bool]()
+        for path in self._start.files if root else ():
+            if root and (root / path).is_symlink() and (self._is_link_of_tests(path) or self._matters(path)):
+                # It may lead out of the repository, or in a circle.
+                with suppress(ToolError), ConfinedTree(root).find(path) as spot:
+                    target = fold_case(spot.path)
+                    if spot.status() and target and not fold_case(path).startswith(f"{target}/"):
+                        targets[target] = targets.get(target, False) or self._is_link_of_tests(path)
+        return targets
+
+    def _is_link_of_tests(self, path: str) -> bool:
         """Whether a link matters by its own name, or because a step or the configuration names it."""
         place, name = fold_case(path), _split(path)[1]
         matters = is_test(name) or is_runner_setting(name) or is_tool_setting(name) or is_task_file(name)
@@ -337,10 +319,7 @@ class ProtectedTests:
         """Every folder on the way to something that was there and is protected."""
         found: set[str] = set()
         kept = [path for path in self._start.files if self.covers(path)]
-        programs = [*self._steps.present, *self._steps.named]
-        folders = [f"{folder}/" for folder in self._steps.environments]
-        folders += self._link_targets.present
-        for path in map(fold_case, [*kept, *self._start.nested, *programs, *folders]):
+        for path in map(fold_case, [*kept, *self._start.nested, *self._link_targets]):
             while (path := path.rpartition("/")[0]) and path not in found:
                 found.add(path)
         return frozenset(found)

@@ -1,4 +1,4 @@
-"""What verification steps run: their commands, those in files that they run, and the programs behind them.
+"""What verification steps run: their commands, and those in files that they run.
 
 `make test`, `npm run check`, `tox`, `just`, `nox` and shell scripts are read as far as their files can be.
 """
@@ -6,14 +6,12 @@
 import os
 import posixpath
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from headgate.guard.given_tests import GivenTests, path_in, read_tests, read_text
-from headgate.guard.installed import leads_to_folder
 from headgate.patterns import regex
 from headgate.reading import (
     Command,
@@ -192,7 +190,7 @@ def _prepares(command: Command) -> bool:
     return program in _INSTALLERS and not _INSTALLING.isdisjoint(words)
 
 
-# The folders, scripts and programs of the repository that these commands use.
+# The folders and scripts of the repository that these commands use.
 
 
 _SCRIPT_RUNNERS = _SHELLS | {"bats"}
@@ -204,8 +202,6 @@ _CONFIG_OPTIONS = frozenset(
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--cwd", "--chdir", "--prefix"})
 _CHECKING = frozenset({"check", "checks", "test", "tests", "runtests", "verify", "validate", "ci", "lint"})
 _PYTHON = regex(r"(python|pypy)[\d.]*|py\.test")
-_PROGRAM_FOLDERS = frozenset({"bin", ".bin", "scripts"})
-_ENVIRONMENTS = frozenset({"node_modules", ".venv", "venv", "env", ".env", ".tox", ".nox", "vendor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,29 +212,20 @@ class StepFiles:
     """Where the steps run, or look for Python modules by their own word."""
     scripts: frozenset[str]
     """What they run, or take settings from, in order to check something."""
-    named: frozenset[str]
-    """Runners and interpreters in the repository, wherever they lie."""
-    present: frozenset[str]
-    """Those that there are, what lies beside them in an environment, and what links among these lead to."""
-    environments: frozenset[str]
-    """The folders of environments: a script that lies there looks there for its modules."""
     tasks: frozenset[str]
     """Programs such as make that take their commands from a file."""
     tests: GivenTests = field(default_factory=GivenTests)
     """What test runners are given."""
 
 
-def read_steps(
-    commands: Iterable[str], directory: str = "", root: Path | None = None, search: str = ""
-) -> StepFiles:
-    """Reads commands that are run in `directory` of the repository `root`; `search` is their PATH.
+def read_steps(commands: Iterable[str], directory: str = "", root: Path | None = None) -> StepFiles:
+    """Reads commands that are run in `directory` of the repository `root`.
 
     Without a root, nothing is known but what the commands say.
     """
     top = Path(os.path.realpath(root)) if root else None
     folders = {directory}
     scripts: set[str] = set()
-    programs: set[str] = set()
     tasks: set[str] = set()
     tests = GivenTests()
     for text, where in expand_steps(commands, directory, top):
@@ -247,23 +234,13 @@ def read_steps(
         tests += read_tests(parsed, sorted(here), top)
         folders |= here
         for command in parsed:
-            run = [path_in(folder, word, top) for folder in sorted(here) for word in _scripts(command)]
+            run = (path_in(folder, word, top) for folder in here for word in _scripts(command))
             scripts.update(path for path in run if path)
-            programs.update(path for path in run if path and _environment(path, top))
-            programs.update(_programs(command, sorted(here), top, search))
             if program := task_program(command.program):
                 tasks.add(program)
-    environments = {place for path in programs if (place := _environment(path, top))}
-    beside = {f"{place}/{name}" for place in environments for name in _names(place, top)}
-    beside |= {f"{posixpath.dirname(place)}/pyvenv.cfg" for place in environments}
-    there = {path for path in programs | beside if top and os.path.lexists(top / path)}
-    targets = {target for path in there if (target := _target(path, top))}
     return StepFiles(
         folders=frozenset(map(fold_case, folders)),
         scripts=frozenset(map(fold_case, scripts)),
-        named=frozenset(map(fold_case, programs)),
-        present=frozenset(map(fold_case, there | targets)),
-        environments=frozenset(map(fold_case, environments)),
         tasks=frozenset(tasks),
         tests=tests,
     )
@@ -315,47 +292,3 @@ def _scripts(command: Command) -> Iterator[str]:
 
 def _is_checking(path: str) -> bool:
     return not _CHECKING.isdisjoint(re.split(r"[\W_]+", PurePosixPath(path).stem.lower()))
-
-
-def _programs(command: Command, folders: Iterable[str], top: Path | None, search: str) -> Iterator[str]:
-    """The runners and interpreters of the repository that a command starts, by their paths.
-
-    Other programs that it names by path may be what the task is to build.
-    """
-    for word in (command.program, *command.arguments[:2]):
-        name = word.rpartition("/")[2]
-        known = name in _RUNNERS | _INTERPRETERS or _PYTHON.fullmatch(name) is not None
-        if "/" in word:
-            paths = [path for folder in folders if (path := path_in(folder, word, top))]
-            yield from (path for path in paths if known or _environment(path, top))
-        elif known and top and search and (place := shutil.which(word, path=search)):
-            path = path_in("", place, top)
-            if path:
-                yield path
-
-
-def _environment(path: str, top: Path | None) -> str:
-    """The folder of programs that a path lies in, if it belongs to an environment that was installed."""
-    parts = path.split("/")[:-1]
-    if not parts or parts[-1].lower() not in _PROGRAM_FOLDERS:
-        return ""
-    installed = not _ENVIRONMENTS.isdisjoint(part.lower() for part in parts[:-1])
-    if installed or (top is not None and top.joinpath(*parts[:-1], "pyvenv.cfg").is_file()):
-        return "/".join(parts)
-    return ""
-
-
-def _names(folder: str, top: Path | None) -> list[str]:
-    """The files and links in a folder; none where it cannot be read: then nothing there is run."""
-    if top is None:
-        return []
-    try:
-        with os.scandir(top / folder) as entries:
-            return [entry.name for entry in entries if not leads_to_folder(entry)]
-    except OSError:
-        return []
-
-
-def _target(path: str, top: Path | None) -> str | None:
-    """Where a path leads by links, if that is in the repository."""
-    return path_in("", os.path.realpath(top / path), top) if top else None

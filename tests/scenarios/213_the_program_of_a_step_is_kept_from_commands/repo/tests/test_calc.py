@@ -1,8 +1,0 @@
-import unittest
-
-from calc import add
-
-
-class AddTest(unittest.TestCase):
-    def test_add(self):
-        self.assertEqual(add(1, 2), 3)
