@@ -15,7 +15,7 @@ from headgate.engine import build_verifier, resolve_package
 from headgate.engine.assembly import build_context, task_boundaries
 from headgate.engine.tool_list import TOOLS, ToolMeans, tools_for
 from headgate.errors import ConfigError, ToolDenied
-from headgate.guard import ResolvedBoundaries, redactor
+from headgate.guard import Redactor, ResolvedBoundaries
 from headgate.log import Bus, Folder
 from headgate.tools import Outcome, ToolContext, shell
 from headgate.tree import FileChange, Snapshots, git
@@ -45,7 +45,7 @@ def context(
         config,
         task,
         Bus(),
-        redactor(repo),
+        Redactor(repo),
         bounds,
         snapshots=snapshots,
         baseline=snapshots.take,
@@ -201,7 +201,7 @@ class TestProtectedTests:
         snapshots = Snapshots(repo)
         snapshots.go_on_from(start)
         return build_context(
-            Folder(repo), config, task, Bus(), redactor(repo), bounds, snapshots=snapshots,
+            Folder(repo), config, task, Bus(), Redactor(repo), bounds, snapshots=snapshots,
             baseline=lambda: start,
         )  # fmt: skip
 

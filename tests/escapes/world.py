@@ -33,7 +33,7 @@ from headgate.core import Constraints, Task
 from headgate.engine import build_verifier, find_sandbox
 from headgate.engine.assembly import build_context, secret_patterns, task_boundaries
 from headgate.errors import HeadgateError, ToolDenied
-from headgate.guard import redactor
+from headgate.guard import Redactor
 from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
 from headgate.run.protected_run import ProtectedRun
@@ -305,7 +305,7 @@ def _assemble(world: World) -> tuple[Any, Verifier | None]:
     snapshots = Snapshots(repo)
     baseline = snapshots.take()
     patterns = secret_patterns(loaded.config)
-    redact = redactor(repo, patterns)
+    redact = Redactor(repo, patterns)
     redact("")  # as a task does before its first command
     context = build_context(
         folder, loaded.config, task, Bus(), redact,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import Access, Denial
-from headgate.guard import DEFAULT_SECRETS, Boundaries, OnlyInside, SecretFiles, redactor
+from headgate.guard import DEFAULT_SECRETS, Boundaries, OnlyInside, Redactor, SecretFiles
 from headgate.reading import split_commands
 from headgate.tree.ignore import InternalFiles
 
@@ -219,7 +219,7 @@ class TestRedactor:
             '{\n  "client_secret": "GOCSPX-12345678",\n  "type": "installed"\n}\n'
         )
         (tmp_path / ".netrc").write_text("machine x login me password netrcpass1\n")
-        redact = redactor(tmp_path)
+        redact = Redactor(tmp_path)
         text = (
             "key abcdef0123456789, hunter22 and more, localhost, production, 8000.9000, s3cr3tpass,"
             " Zx81kk29dQ, MIIEvQIBADANBgkqhkiG9w0BAQEFAASC, GOCSPX-12345678, netrcpass1, BEGIN PRIVATE KEY"
@@ -232,14 +232,16 @@ class TestRedactor:
 
     def test_values_stay_hidden_when_files_change_and_go(self, tmp_path: Path) -> None:
         (tmp_path / "a" / "b").mkdir(parents=True)
-        redact = redactor(tmp_path, clock=lambda: 0.0)
+        redact = Redactor(tmp_path)
         text = "first-value-1 second-value-2"
         assert redact(text) == text
         secret = tmp_path / "a" / "b" / ".env"
         secret.write_text("TOKEN=first-value-1\n")
+        redact.scan.look()
         assert redact(text) == "[redacted] second-value-2"
         secret.write_text("TOKEN=second-value-2\n")
         os.utime(secret, ns=(1, 1))
+        redact.scan.look()
         assert redact(text) == "[redacted] [redacted]"
         secret.unlink()
         assert redact(text) == "[redacted] [redacted]"
@@ -249,4 +251,4 @@ class TestRedactor:
         (tmp_path / "node_modules").mkdir()
         (tmp_path / "node_modules" / ".env").write_text("TOKEN=placeholder-value\n")
         text = "placeholder-value"
-        assert redactor(tmp_path)(text) is text
+        assert Redactor(tmp_path)(text) is text

@@ -25,7 +25,7 @@ from headgate.engine.tool_list import ToolMeans, tools_for
 from headgate.engine.tree import TaskTree
 from headgate.features.memory import Memories, TaskMemory
 from headgate.features.research import Research
-from headgate.guard import AskPerson, ProtectedTree, ResolvedBoundaries, Restored, redactor
+from headgate.guard import AskPerson, ProtectedTree, Redactor, ResolvedBoundaries, Restored
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.process import NoSandbox
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place
@@ -77,7 +77,7 @@ class Preparation:
         if not self.past:
             folder.forget_protected(task.id)
             bounds = await asyncio.to_thread(task_boundaries, folder.tree, config, task)
-        redact = redactor(folder.tree, secret_patterns(config), known=known_secrets(config, os.environ))
+        redact = Redactor(folder.tree, secret_patterns(config), known=known_secrets(config, os.environ))
         await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
         sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
         bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox

@@ -24,7 +24,7 @@ from headgate.core import (
 from headgate.engine.bring_in import bring_in
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError
-from headgate.guard import DEFAULT_SECRETS, redactor
+from headgate.guard import DEFAULT_SECRETS, Redactor
 from headgate.log import Draft, Folder, Store, report_events
 from headgate.run import Job, hashes_of
 from headgate.tree import Misfit, OverlayWorkspace, decode_changes
@@ -65,7 +65,7 @@ async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: 
 
 def redact_unread(repo: Path, state: State) -> Callable[[str], str]:
     """Replaces the values of the repository's secret files, where nobody carries the task out."""
-    return redactor(repo, (*DEFAULT_SECRETS, *state.config.get("secret_files", ())))
+    return Redactor(repo, (*DEFAULT_SECRETS, *state.config.get("secret_files", ())))
 
 
 async def discard_proposal(store: Store, folder: Folder, task_id: str, at: float) -> Task:

@@ -8,7 +8,7 @@ from headgate.guard.guards import Boundaries, ConfigFiles, OnlyInside, PatternPr
 from headgate.guard.installed import InstalledPackages
 from headgate.guard.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.guard.protected_tree import ProtectedTree
-from headgate.guard.redaction import HIDDEN, HiddenValues, Redactor, redactor
+from headgate.guard.redaction import HIDDEN, HiddenValues, Redactor
 from headgate.guard.restore import Protected, Restored, protect_between, protected_while
 from headgate.guard.rules import Rule
 from headgate.guard.secret_scan import RenamedSecrets, SecretScan

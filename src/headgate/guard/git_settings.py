@@ -14,12 +14,13 @@ from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
 from headgate.guard.rules import Rule
+from headgate.patterns import regex
 from headgate.tree import Entry, Reverter, Setting, common_folder, git_folder, read_regular
 
 _PREFIX = ".git/"
 _NAMES = ("config", "config.worktree", "commondir", "info/attributes", "info/exclude")
 _OF_WORKTREE = ("config.worktree", "commondir")
-_INCLUDES = re.compile(r"include(if\..*)?\.path", re.IGNORECASE | re.DOTALL)
+_INCLUDES = regex(r"include(if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _MOST_READ = 10_000_000
 
 

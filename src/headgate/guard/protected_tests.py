@@ -280,19 +280,27 @@ class ProtectedTests:
 
     @cached_property
     def _link_targets(self) -> dict[str, bool]:
-        """What links lead to that were there, and whether source code below it counts.
+        """What links lead to that were there, and links on the way; whether source code below it counts.
 
         All counts below a link that stands for tests itself (`tests` -> `qa`). Where the link lies among
         tests (`tests/data` -> `../fixtures`), source code may be what is tested.
         """
         root, targets = self._root, dict[str, bool]()
-        for path in self._start.files if root else ():
-            if root and (root / path).is_symlink() and (self._is_link_of_tests(path) or self._matters(path)):
-                # It may lead out of the repository, or in a circle.
-                with suppress(ToolError), ConfinedTree(root).find(path) as spot:
-                    target = fold_case(spot.path)
-                    if spot.status() and target and not fold_case(path).startswith(f"{target}/"):
-                        targets[target] = targets.get(target, False) or self._is_link_of_tests(path)
+        if root is None:
+            return targets
+        links = {fold_case(path): path for path in self._start.files if (root / path).is_symlink()}
+        for place, path in links.items():
+            is_tests = self._is_link_of_tests(path)
+            # A link may lead out of the repository, or in a circle.
+            with suppress(ToolError), ConfinedTree(root).find(path) as spot:
+                target = fold_case(spot.path)
+                is_above = not target or place.startswith(f"{target}/")
+                if not (is_tests or self._matters(path)) or is_above or not spot.status():
+                    continue
+                on_the_way = [step for one in spot.aliases for step in (one, *ancestors(one))]
+                for step in {*map(fold_case, on_the_way)} & links.keys():
+                    targets.setdefault(step, False)
+                targets[target] = targets.get(target, False) or is_tests
         return targets
 
     def _is_link_of_tests(self, path: str) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from headgate.core import Access, Denial, show_path
 from headgate.guard.secret_scan import SecretScan, SecretsFound
 from headgate.guard.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.guard.secrets import DEFAULT_SECRETS
+from headgate.patterns import regex
 from headgate.tree import read_regular
 
 HIDDEN = "[redacted]"
@@ -20,22 +20,8 @@ MAX_FILE = 256_000
 _MOST_VALUES = 5_000
 _PLAIN_IN_SCRIPTS = "!'()*"
 """What `encodeURIComponent` leaves as it is."""
-_ESCAPED_BYTE = re.compile("%[0-9A-F]{2}")
+_ESCAPED_BYTE = regex("%[0-9A-F]{2}")
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
-
-
-def redactor(
-    root: Path,
-    patterns: Sequence[str] = DEFAULT_SECRETS,
-    clock: Callable[[], float] = time.monotonic,
-    known: Iterable[str] = (),
-) -> "Redactor":
-    """Replaces each secret value found in the repository's secret files by `[redacted]`.
-
-    So are the `known` values, such as keys in the environment.
-    """
-    secrets = [Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
-    return Redactor(root, patterns, clock, secrets)
 
 
 class _Values:
@@ -90,30 +76,29 @@ def _forms_of(value: str) -> Iterator[str]:
 
 
 class Redactor:
-    """Hides values. One that was seen once stays hidden, whatever becomes of its file."""
+    """Replaces each secret value found in the repository's secret files by `[redacted]`.
+
+    So are the `known` values, such as keys in the environment. A value that was seen once stays hidden,
+    whatever becomes of its file.
+    """
 
     def __init__(
-        self, root: Path, patterns: Sequence[str], clock: Callable[[], float], secrets: Iterable[Secret]
+        self, root: Path, patterns: Sequence[str] = DEFAULT_SECRETS, known: Iterable[str] = ()
     ) -> None:
         self.scan = SecretScan(root, patterns)
-        self._clock = clock
+        secrets = (Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH)
         self._secrets = dict.fromkeys(secrets)
         self._read: dict[str, tuple[int, ...]] = {}
         self._values = _Values(self._secrets) if self._secrets else None
-        self._look_again_at = 0.0
-        self._version = 0
+        self._version = -1
         self._lock = Lock()
 
     def __call__(self, text: str) -> str:
-        """The text without the values. Looking for new ones takes at most a fiftieth of the time."""
+        """The text without the values. Files are read again once a command has run or a look found others."""
         with self._lock:
-            started = self._clock()
-            is_outdated = self.scan.version != self._version
-            if is_outdated or started >= self._look_again_at:
-                self._version = self.scan.version
-                self._collect(self.scan.latest() if is_outdated else self.scan.look())
-                ended = self._clock()
-                self._look_again_at = ended + 50 * (ended - started)
+            if (version := self.scan.version) != self._version:
+                self._collect(self.scan.latest())
+                self._version = version
             values = self._values
         return text if values is None else values.hide(text)
 

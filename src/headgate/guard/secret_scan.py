@@ -62,7 +62,7 @@ class SecretScan:
         self._lock = Lock()
         self._found: tuple[int, SecretsFound] | None = None
         self.version = 0
-        """How many commands have run: each may have changed files."""
+        """Changes when a command has run, which may have changed files, and when a look finds others."""
 
     def expect_changes(self) -> None:
         """To be called when a command has ended."""
@@ -76,7 +76,7 @@ class SecretScan:
     def look(self) -> SecretsFound:
         """What there is now."""
         with self._lock:
-            version = self.version  # a command may end meanwhile: then this look is out of date at once
+            started = self.version  # a command may end meanwhile: then this look is out of date at once
             unlisted = self._walk()
             named: dict[str, tuple[int, ...]] = {}
             real: dict[str, os.stat_result] = {}
@@ -95,7 +95,9 @@ class SecretScan:
                 hidden = _joined(hidden, {path for path, one in self._folders.items() if one.is_secret})
             inside = frozenset(path[len(self._root) + 1 :] for path in hidden if self._is_inside(path))
             found = SecretsFound(named, tuple(map(Path, sorted(hidden))), inside)
-            self._found = version, found
+            is_new = self._found is None or self._found[1] != found
+            self.version += is_new
+            self._found = started + is_new, found
             return found
 
     def _is_inside(self, path: str) -> bool:

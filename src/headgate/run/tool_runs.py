@@ -70,6 +70,8 @@ async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) 
             raise
         raise ToolFailed(f"{tool.name} was stopped: the task ran out of time.") from None
     finally:
+        if tool.acts_itself and (secrets := run.job.place.context.secrets):
+            secrets.expect_changes()
         if not ports.ran_tests:
             tree = await uninterrupted(run.job.place.tree.settle())
     return outcome, tree

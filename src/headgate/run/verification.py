@@ -183,11 +183,14 @@ class RedBeforeTask(Observer):
 
 
 class Secrets(Observer):
-    """The steps may have written secrets to files of other names."""
+    """A person may have changed secrets before the steps, and a step may write some to other files."""
 
-    async def after(self, run: StepsRun) -> None:
+    async def before(self, run: StepsRun) -> None:
         if run.job.place.context.secrets:
             run.job.place.context.secrets.expect_changes()
+
+    async def after_step(self, run: StepsRun, ran: StepRun) -> None:
+        await self.before(run)
 
 
 class Rewrites(Observer):
