@@ -56,21 +56,13 @@ def head(repo: Path) -> str:
 CHANGE = "echo x > kept/a; echo new > free; git add -A"
 WAYS = {
     "commit": f"{CHANGE}; {COMMIT} -m x",
-    "detached": f"git checkout -q --detach; {CHANGE}; {COMMIT} -m x; git checkout -q -B main",
-    "plumbing": f"{CHANGE}; git update-ref HEAD $(git {' '.join(IDENTITY)} commit-tree -p HEAD -m x"
-    " $(git write-tree))",
-    "packed": f"{CHANGE}; {COMMIT} -m x; git pack-refs --all",
     "amend": f"{CHANGE}; {COMMIT} --amend -m x",
     "renamed": f"git mv kept/a b; echo new > free; git add -A; {COMMIT} -m x",
     "link": f"ln -sf ../free kept/a; echo new > free; git add -A; {COMMIT} -m x",
     "nested": f"git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),kept/sub; echo new > free;"
     f" git add free; {COMMIT} -m x",
-    "nested instead of the folder": f"git rm -rq --cached kept; git update-index --add --cacheinfo"
-    f" 160000,$(git rev-parse HEAD),kept; echo new > free; git add free; {COMMIT} -m x",
     "merge": f"git checkout -q -b side; {CHANGE}; {COMMIT} -m x; git checkout -q main;"
     f" git {' '.join(IDENTITY)} merge -q --no-ff -m m side",
-    "fast-forward": f"git checkout -q -b side; {CHANGE}; {COMMIT} -m x; git checkout -q main;"
-    " git merge -q --ff-only side",
     "replaced": f"{CHANGE}; {COMMIT} -m x; git replace HEAD HEAD~1",
     "hidden by attributes": f"echo '* -diff' > .gitattributes; {CHANGE}; {COMMIT} -m x",
     "ignored submodules": f"printf '[submodule \"s\"]\\npath=kept/sub\\nurl=x\\nignore=all\\n' > .gitmodules;"

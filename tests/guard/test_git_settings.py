@@ -50,6 +50,7 @@ def protection(repo: Path) -> ProtectedTree:
         "printf '[core]\\n\\tfsmonitor = ./evil\\n' > .git/config.worktree",
         "rm .git/config; ln -s ../evil .git/config",
         "rm .git/config; mkfifo .git/config",
+        "chmod -x .git/hooks/*.sample; echo '*' >> .git/info/exclude",
         "echo '* filter=x' > .git/info/attributes",
         "printf '[core]\\n\\tfsmonitor = ./evil\\n' >> shared.gitconfig",
         "printf '[core]\\n\\tfsmonitor = ./evil\\n' > later.gitconfig",
@@ -99,5 +100,6 @@ def test_a_worktree_has_settings_of_its_own(repo: Path, tmp_path: Path) -> None:
     )
     told = {one.path for one in protected.check_and_restore() if not one.problem}
     assert {path.rpartition("/")[2] for path in told} == {"config.worktree", "commondir"}
-    sh(tree, "git status")
+    sh(tree, "git status; echo 'gitdir: /elsewhere' > .git")
+    assert [one.path for one in protected.check_and_restore()] == [".git"]
     assert not (repo / ".git" / "worktrees" / "tree" / "config.worktree").exists()

@@ -278,15 +278,6 @@ class TestContents:
         assert [(one.path, bool(one.problem)) for one in told] == [("kept/a.txt", True)]
 
 
-def of_git(repo: Path) -> ProtectedTree:
-    return ProtectedTree(Snapshots(repo), [], repo.parent / "a/b/store")
-
-
-def hooks_and_settings(repo: Path) -> Picture:
-    found = picture(repo / ".git")
-    return {path: what for path, what in found.items() if path.startswith(("config", "hooks", "info"))}
-
-
 class TestGit:
     @pytest.fixture
     def repo(self, tmp_path: Path) -> Path:
@@ -299,22 +290,8 @@ class TestGit:
         )
         return repo
 
-    def test_hooks_and_settings(self, repo: Path, tmp_path: Path) -> None:
-        protected = of_git(repo)
-        before = hooks_and_settings(repo)
-        assert protected.begin() == ()
-        sh(
-            repo,
-            "printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit;"
-            " git config core.fsmonitor ./evil; echo '*' >> .git/info/exclude; chmod -x .git/hooks/*.sample;"
-            " echo '* filter=evil' > .git/info/attributes",
-        )
-        told = [one.path for one in protected.check_and_restore() if not one.path.endswith(".sample")]
-        assert told == [".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/info/exclude"]
-        assert hooks_and_settings(repo) == before
-
     def test_ordinary_work_is_free(self, repo: Path, tmp_path: Path) -> None:
-        protected = of_git(repo)
+        protected = ProtectedTree(Snapshots(repo), [], tmp_path / "a/b/store")
         assert protected.begin() == ()
         sh(
             repo,
@@ -323,16 +300,6 @@ class TestGit:
         assert protected.check_and_restore() == ()
         tags = subprocess.run(["git", "-C", str(repo), "tag"], capture_output=True, check=True, text=True)
         assert tags.stdout == "x\n"
-
-    def test_the_file_of_a_worktree(self, repo: Path, tmp_path: Path) -> None:
-        tree = tmp_path / "tree"
-        sh(repo, f"git worktree add -q {tree}")
-        before = (tree / ".git").read_text()
-        protected = of_git(tree)
-        protected.begin()
-        sh(tree, "echo 'gitdir: /elsewhere' > .git; echo x > ../repo/.git/hooks/post-checkout")
-        assert [one.path for one in protected.check_and_restore()] == [".git", ".git/hooks/post-checkout"]
-        assert (tree / ".git").read_text() == before
 
 
 def test_outside_a_package(tmp_path: Path) -> None:
