@@ -44,14 +44,11 @@ def decide(machine: str, call: int, *arguments: int, seen: int | None = None) ->
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_both_machines_decide_the_same(machine: str) -> None:
     column = NUMBERS[machine]
-    ioctl, socket, clone, unshare, openat, fchmodat, keyctl, mount, read = [
+    ioctl, socket, clone, unshare, openat, fchmodat, read = [
         numbers[column]
-        for numbers in (
-            (16, 29), (41, 198), (56, 220), (272, 97), (257, 56), (268, 53), (250, 219), (165, 40), (0, 63),
-        )
-    ]  # fmt: skip
+        for numbers in ((16, 29), (41, 198), (56, 220), (272, 97), (257, 56), (268, 53), (0, 63))
+    ]
     assert decide(machine, read) == ALLOWED
-    assert decide(machine, mount) == decide(machine, keyctl) == decide(machine, 425) == EPERM
     assert [decide(machine, socket, family) for family in (1, 2, 10, 16)] == [ALLOWED] * 4
     assert [decide(machine, socket, family) for family in (15, 17, 29, 31, 38, 40, 44)] == [EPERM] * 7
     assert decide(machine, ioctl, 0, 0x5412) == decide(machine, ioctl, 0, 1 << 32 | 0x5412) == EPERM
@@ -89,28 +86,22 @@ def run(sandbox: Sandbox, command: str) -> tuple[int, str]:
     return done.exit_code, done.output.strip()
 
 
-CALLS = {
-    "keyctl": (250, 219, "0, -3, 0"),
-    "add_key": (248, 217, "b'user', b'x', b'y', 1, -3"),
-    "bpf": (321, 280, "0, None, 0"),
-    "perf_event_open": (298, 241, "None, 0, -1, -1, 0"),
-    "userfaultfd": (323, 282, "1"),
-    "io_uring_setup": (425, 425, "1, bytes(120)"),
-    "open_tree": (428, 428, "-100, b'/', 0"),
-    "mount": (165, 40, "b'a', b'/tmp', b'tmpfs', 0, None"),
-    "name_to_handle_at": (303, 264, "-100, b'/', bytes(128), bytes(8), 0"),
-    "open_by_handle_at": (304, 265, "3, bytes(128), 0"),
-    "unshare": (272, 97, "0x10000000"),
-    "syslog": (103, 116, "10, None, 0"),
-}
+DENIED = {
+    "add_key": (248, 217), "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425), "open_tree": (428, 428), "mount": (165, 40), "keyctl": (250, 219),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "syslog": (103, 116),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DENIED)
+def test_a_call_that_is_denied(name: str) -> None:
+    assert [decide(machine, DENIED[name][column]) for machine, column in NUMBERS.items()] == [EPERM, EPERM]
 
 
 @needs_filter
-@pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_is_denied(sandbox: Sandbox, name: str) -> None:
-    number, words = CALLS[name][COLUMN], CALLS[name][2]
-    code = f"import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall({number}, {words}), "
-    assert run(sandbox, f'python3 -c "{code}ctypes.get_errno())"') == (0, "-1 1")
+def test_a_denied_call_in_the_sandbox(sandbox: Sandbox) -> None:
+    code = f"c = ctypes.CDLL(None, use_errno=True); print(c.syscall({DENIED['keyctl'][COLUMN]}, 0, -3, 0), "
+    assert run(sandbox, f'python3 -c "import ctypes; {code}ctypes.get_errno())"') == (0, "-1 1")
 
 
 @needs_filter
@@ -126,8 +117,6 @@ def test_sockets_around_the_network_namespace(sandbox: Sandbox, family: str) -> 
     "command",
     [
         "cp /bin/sh x; chmod 4755 x",
-        "cp /bin/sh x; chmod u+s x",
-        "install -m 4755 /bin/sh x",
         "python3 -c \"import os; os.close(os.open('x', os.O_CREAT | os.O_WRONLY, 0o6755))\"",
         "python3 -c \"import os; os.mknod('x', 0o106755)\"",
         "cp /bin/sh x; python3 -c \"import os; os.fchmod(os.open('x', 0), 0o4755)\"",

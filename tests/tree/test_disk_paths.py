@@ -283,24 +283,6 @@ class TestGuards:
             workspace.read(".headgate/outputs/../headgate.db")
 
 
-class TestCache:
-    def test_changes_from_outside_are_seen(self, repo: Path) -> None:
-        target = repo / "src" / "a.py"
-        workspace = DiskWorkspace(repo)
-        os.utime(target, ns=(0, 0))
-        for text in ("one\n", "two\n", "one\n", "three\n"):
-            target.write_text(text)
-            assert workspace.read("src/a.py").text == text
-            os.utime(target, ns=(0, 0))
-            assert workspace.read("src/a.py").text == text
-
-    def test_unchanged_files_are_kept(self, tmp_path: Path) -> None:
-        # A file of the installation: old enough for its times to be trusted.
-        folder = Path(os.__file__).parent
-        workspace = DiskWorkspace(folder)
-        assert workspace.read("os.py") is workspace.read("./os.py")
-
-
 def test_names_of_any_kind_can_be_given_back(repo: Path) -> None:
     names = [
         "with space",

@@ -3,8 +3,6 @@
 import difflib
 import os
 import stat
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -26,58 +24,9 @@ from headgate.tree.workspace import (
     ancestors,
     check_name,
 )
-from headgate.tree.writes import FileMoved, Fingerprint, WriteBatch, file_fingerprint
-
-# Files as they were last read, as long as nothing suggests that they have changed.
-
-
-# Clocks of file systems are coarse: a file changed twice within a tick looks unchanged, so one that was
-# changed just now is not kept yet.
-_SETTLED_NS = 2_000_000_000
-
-
-class ReadCache:
-    """The least recently used go first once the limit in bytes is passed. Safe to use from threads."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._files: OrderedDict[str, tuple[Fingerprint, File]] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    def get(self, path: str, fingerprint: Fingerprint) -> File | None:
-        """The file, if it was read when it had this fingerprint."""
-        with self._lock:
-            kept = self._files.get(path)
-            if kept is None or kept[0] != fingerprint:
-                return None
-            self._files.move_to_end(path)
-            return kept[1]
-
-    def put(self, file: File, fingerprint: Fingerprint) -> None:
-        """Keeps a file, unless it is large or was changed a moment ago."""
-        if len(file.data) * 8 > self._max_bytes or time.time_ns() - max(fingerprint[3:]) < _SETTLED_NS:
-            return
-        with self._lock:
-            self._drop(file.path)
-            self._files[file.path] = fingerprint, file
-            self._bytes += len(file.data)
-            while self._bytes > self._max_bytes:
-                self._drop(next(iter(self._files)))
-
-    def forget(self, path: str) -> None:
-        """Drops a file that is about to be written."""
-        with self._lock:
-            self._drop(path)
-
-    def _drop(self, path: str) -> None:
-        kept = self._files.pop(path, None)
-        if kept is not None:
-            self._bytes -= len(kept[1].data)
-
+from headgate.tree.writes import FileMoved, WriteBatch
 
 DEFAULT_MAX_BYTES = 10_000_000
-_CACHE_BYTES = 64_000_000
 _SUGGESTION_FILES = 20_000
 
 
@@ -97,7 +46,6 @@ class DiskWorkspace:
         self.max_bytes = max_bytes
         self.approve = approve
         """Asks a person about what a guard leaves to one: returns why it is refused, if it is. Blocks."""
-        self._cache = ReadCache(_CACHE_BYTES)
         self._writing = Lock()
 
     def locate(self, path: str) -> str:
@@ -156,7 +104,6 @@ class DiskWorkspace:
                     mode = None if old is None else stat.S_IMODE(old.st_mode)
                     if not changes_anything(change, mode):
                         continue
-                    self._cache.forget(spot.path)
                     if change.after is not None:
                         directory = _make_room(batch, spot, gone, replaced)
                         name, exact = spot.name, change.mode
@@ -213,14 +160,16 @@ class DiskWorkspace:
             yield spot, change
 
     def read_spot(self, spot: Spot) -> File:
-        """A file on disk, cached. FileNotFoundError if nothing is there."""
+        """A file on disk. FileNotFoundError if nothing is there."""
         descriptor, status = spot.open_file()
         try:
-            return self._read_open(spot, descriptor, status)
+            with os.fdopen(descriptor, "rb") as stream:
+                self.check_size(spot, status.st_size)
+                data = stream.read(self.max_bytes + 1)
         except OSError as error:
             raise ToolFailed(explain(error, spot.shown)) from error
-        finally:
-            os.close(descriptor)
+        self.check_size(spot, len(data))
+        return File(spot.path, data, stat.S_IMODE(status.st_mode))
 
     def scan_spot(self, spot: Spot) -> Iterable[DirectoryEntry]:
         """The entries of a directory on disk. FileNotFoundError if nothing is there."""
@@ -242,21 +191,6 @@ class DiskWorkspace:
         with os.fdopen(descriptor, "rb") as file:
             data = file.read()
             return data, os.fstat(file.fileno())
-
-    def _read_open(self, spot: Spot, descriptor: int, status: os.stat_result) -> File:
-        mark = file_fingerprint(status)
-        kept = self._cache.get(spot.path, mark)
-        if kept is not None:
-            return kept
-        data = b""
-        if status.st_size <= self.max_bytes:
-            with os.fdopen(descriptor, "rb", closefd=False) as stream:
-                data = stream.read(self.max_bytes + 1)
-        self.check_size(spot, max(status.st_size, len(data)))
-        file = File(spot.path, data, stat.S_IMODE(status.st_mode))
-        if file_fingerprint(os.fstat(descriptor)) == mark:
-            self._cache.put(file, mark)
-        return file
 
     def check_size(self, spot: Spot, size: int) -> None:
         """ToolFailed if a file is too large to be read."""
