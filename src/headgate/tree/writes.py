@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from headgate.core import OWN_FOLDER, FileHashes, parse_path
+from headgate.file_stamps import Stamp, stamp_of
 from headgate.patterns import regex
 from headgate.regular_files import TEMPORARY, remove_tree
 from headgate.tree.paths import ConfinedTree
@@ -29,7 +30,6 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
 _TEMPORARY_NAME = regex(re.escape(TEMPORARY) + "[0-9a-f]{16}")
-Fingerprint = tuple[int, int, int, int, int]
 
 
 class FileMoved(OSError):
@@ -41,7 +41,7 @@ class _Step:
     label: str
     directory: int
     name: str
-    seen: Fingerprint | None
+    seen: Stamp | None
     temporary: str | None
     backup: str | None = None
     is_directory: bool = False
@@ -107,7 +107,7 @@ class WriteBatch:
         `mode`, less the umask, is for a new file; `exact_mode` is for a new one and an old one alike.
         """
         temporary = _temporary_name()
-        step = _Step(label, directory, name, old and file_fingerprint(old), temporary)
+        step = _Step(label, directory, name, old and stamp_of(old), temporary)
         descriptor = os.open(temporary, _NEW, mode if old is None else 0o600, dir_fd=directory)
         self._steps.append(step)
         with os.fdopen(descriptor, "wb") as file:
@@ -122,7 +122,7 @@ class WriteBatch:
 
     def delete(self, label: str, directory: int, name: str, old: os.stat_result) -> None:
         """Prepares the removal of a file."""
-        self._steps.append(_Step(label, directory, name, file_fingerprint(old), None))
+        self._steps.append(_Step(label, directory, name, stamp_of(old), None))
 
     def commit(self) -> None:
         """Puts everything in place. On any error, leaving the block puts everything back."""
@@ -178,18 +178,13 @@ class WriteBatch:
             _remove(step.directory, step.name)
 
 
-def file_fingerprint(status: os.stat_result) -> Fingerprint:
-    """What changes when a file's content is changed or replaced."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
 def _temporary_name() -> str:
     return TEMPORARY + secrets.token_hex(8)
 
 
-def _look(directory: int, name: str) -> Fingerprint | None:
+def _look(directory: int, name: str) -> Stamp | None:
     try:
-        return file_fingerprint(os.stat(name, dir_fd=directory, follow_symlinks=False))
+        return stamp_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
     except FileNotFoundError:
         return None
 
