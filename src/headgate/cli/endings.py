@@ -1,15 +1,10 @@
 """How a task ended, what it used, and which commands come next: in a shell, or at the prompt."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-import click
-
-from headgate.cli.printing import printable, say
+from headgate.cli.printing import printable, say, tell
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
-from headgate.cli.terminal import fold_lines, terminal_width
-from headgate.control_characters import escape_controls
 from headgate.core import (
     FINAL_STATES,
     State,
@@ -26,10 +21,8 @@ from headgate.log import Report, last_summary, say_discarded, say_merged, say_un
 
 def print_ending(report: Report, *, to_stderr: bool = False) -> None:
     """What a person wants to know at the end, after an empty line."""
-    out: Callable[[str], None] = partial(click.echo, err=True) if to_stderr else say
-    width = terminal_width(sys.stderr if to_stderr else sys.stdout)
     for line in ("", *last_lines(report)):
-        out(fold_lines(escape_controls(line), width, 2))
+        tell(line) if to_stderr else say(line, hanging=2)
 
 
 def last_lines(report: Report, *, detailed: bool = False, at_prompt: bool = False) -> list[str]:

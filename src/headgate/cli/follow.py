@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import click
-
 from headgate.cli.approval import TerminalApproval
 from headgate.cli.endings import print_ending, result_line
 from headgate.cli.live import Progress, ShownTask
-from headgate.cli.printing import print_diff, say, say_json
+from headgate.cli.printing import print_diff, say, say_json, tell
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
-from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.cli.worker import on_interrupt, open_engine
 from headgate.core import SETTLED_STATES, Event, Task, fold, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
@@ -52,12 +49,12 @@ async def follow_task(
     bus.on_event.append(progress.hear)
     bus.on_event += [partial(print_event, progress=progress)] if as_json else []
     bus.on_pulse.append(progress.hear_pulse)
-    tell = partial(progress.print_line, at=0)
-    with open_engine(root, bus, read_config, tell) as engine:
+    notice = partial(progress.print_line, at=0)
+    with open_engine(root, bus, read_config, notice) as engine:
         for note in notes:
-            tell(note)
+            notice(note)
         approval = TerminalApproval(progress) if sys.stdin.isatty() and sys.stderr.isatty() else None
-        engine.person, engine.on_notice = approval, tell
+        engine.person, engine.on_notice = approval, notice
         task = await begin(engine)
         number = None if as_json else task.benchmark
         progress.phases_to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
@@ -88,7 +85,7 @@ async def follow_task(
                 print_diff(diff_of(root, find_task(engine.store, task.id), bus.state))
             print_ending(report, to_stderr=is_proposal or number is not None)
         if paused := pause_sentence(engine.store, engine.folder):
-            click.echo(fold_lines(paused, terminal_width(sys.stderr), 2), err=True)
+            tell(paused)
     return FollowedTask(report, returned)
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from typing import Any
 
+import click
 import orjson
 
 from headgate.cli.terminal import fold_lines, terminal_width
@@ -38,6 +39,11 @@ def say(text: str = "", *, hanging: int | None = None, as_is: bool = False) -> N
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell(text: str) -> None:
+    """A line on standard error, for the person: a terminal has it broken at words."""
+    click.echo(fold_lines(escape_controls(text), terminal_width(sys.stderr), 2), err=True)
 
 
 def say_json(data: Any, *, in_one_line: bool = False) -> None:

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
 import headgate.features  # noqa: F401 - makes the events of features known
+from headgate.cli.printing import tell
 from headgate.core import TaskState
 from headgate.errors import ConfigError
 from headgate.log import Folder, Store, TaskRow, find_pause
@@ -31,7 +30,7 @@ def open_store(repo: Path) -> Iterator[Store]:
     store = Store(folder.database)
     try:
         for note in store.notes:
-            click.echo(note, err=True)
+            tell(note)
         yield store
     finally:
         store.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.printing import printable
+from headgate.cli.printing import printable, tell
 from headgate.cli.shared import (
     config_option,
     find_repo_to_act,
@@ -22,7 +22,6 @@ from headgate.cli.shared import (
 )
 from headgate.cli.stored_tasks import find_store, find_task
 from headgate.cli.task_text import explain_text_options, read_task_input
-from headgate.cli.worker import tell_person
 from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
@@ -84,7 +83,7 @@ class Submission:
 def describe_boundaries(engine: Engine, task: Task) -> Task:
     """Says at once what a new task's boundaries mean, and which of them protect nothing; returns the task."""
     for line in engine.describe_boundaries(task):
-        tell_person(printable(line))
+        tell(printable(line))
     return task
 
 
@@ -162,7 +161,7 @@ def read_submission(
         raise click.UsageError(f'Put the text in quotes: {ctx.command_path} "..."', ctx)
     given = None
     if text or file is not None:
-        given = read_task_input(text, file, sys.stdin, str(ctx.info_name), tell_person)
+        given = read_task_input(text, file, sys.stdin, str(ctx.info_name), tell)
     if resume is not None and follow:
         raise ConfigError("--follow starts a new task: leave out --resume.")
     root = find_repo_to_act(repo)

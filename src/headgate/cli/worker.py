@@ -12,8 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-import click
-
+from headgate.cli.printing import tell
 from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.terminal import redirect_to_null, terminal_descriptors
 from headgate.engine import ConfigReader, Engine
@@ -21,17 +20,12 @@ from headgate.log import Bus, Folder
 from headgate.process import FileLock, kill_own_commands
 
 
-def tell_person(line: str) -> None:
-    """A line on standard error."""
-    click.echo(line, err=True)
-
-
 @contextmanager
 def open_engine(
     root: Path,
     bus: Bus | None = None,
     read_config: ConfigReader | None = None,
-    tell: Callable[[str], None] = tell_person,
+    tell: Callable[[str], None] = tell,
 ) -> Iterator[Engine]:
     """The engine of a repository until the end of the block. `tell` gets what people should know of it."""
     start = partial(start_worker, root)

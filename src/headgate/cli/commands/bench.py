@@ -26,7 +26,7 @@ from headgate.bench import (
     summarise,
 )
 from headgate.cli.bench_view import BenchView, say_results
-from headgate.cli.printing import say
+from headgate.cli.printing import say, tell
 from headgate.cli.shared import (
     EXIT_CANCELLED,
     EXIT_ENVIRONMENT,
@@ -35,7 +35,6 @@ from headgate.cli.shared import (
     flow_argument,
     model_options,
 )
-from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.cli.worker import on_interrupt
 from headgate.errors import ConfigError
 from headgate.process import is_inside_command
@@ -169,15 +168,15 @@ def run(
     settings = bench.settings()
     bench.out = out or OUT / _file_name(folder.resolve().name, settings.model)
     for note in terms.load(NOWHERE).notes:
-        click.echo(note, err=True)
+        tell(note)
     results = asyncio.run(_follow(bench, view))
     if results is None:
         found = read_results(bench.out) if (bench.out / RESULTS).exists() else []
-        _tell(f"Stopped. {say_results(len(found))}; run the same command again to continue.")
+        tell(f"Stopped. {say_results(len(found))}; run the same command again to continue.")
         sys.exit(EXIT_CANCELLED)
     for line in render_summary(summarise(results, tries)):
-        _tell(line)
-    _tell(f"Results: {bench.out / RESULTS}")
+        tell(line)
+    tell(f"Results: {bench.out / RESULTS}")
     sys.exit(EXIT_SUCCESS if any(result.judged for result in results) else EXIT_ENVIRONMENT)
 
 
@@ -231,7 +230,3 @@ def _file_name(*words: str) -> str:
     return "-".join(filter(None, (re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.") for word in words)))[
         :100
     ]
-
-
-def _tell(line: str) -> None:
-    click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)

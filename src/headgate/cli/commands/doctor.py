@@ -14,6 +14,7 @@ import click
 
 from headgate.cli.commands.verify import say_result, verify_tree
 from headgate.cli.model_checks import PATIENCE, Say, examine_model
+from headgate.cli.printing import tell
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -160,7 +161,7 @@ async def _report(
 
     def say(line: str) -> None:
         if sys.stderr.isatty() and not as_json:
-            click.echo(line, err=True)
+            tell(line)
 
     async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
         findings.append(finding)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from headgate.cli.printing import printable, say
+from headgate.cli.printing import printable, say, tell
 from headgate.cli.shared import HintingGroup, find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
@@ -141,7 +141,7 @@ def draw(ctx: click.Context, name: str | None, repo: Path | None) -> None:
         choice = in_use(root or find_repo())
         flow = choice.flow
         if choice.or_repair:
-            click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.", err=True)
+            tell(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.")
     for line in draw_text(flow, SPECS, CHECK_SPECS).splitlines():
         row = _ROW.match(line)
         say(line, hanging=row.end() if row else 2)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from headgate.cli.endings import last_lines, next_steps, usage_lines
-from headgate.cli.printing import clock, print_diff, printable, say, say_json
+from headgate.cli.printing import clock, print_diff, printable, say, say_json, tell
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.stored_tasks import (
     NO_TASK_YET,
@@ -52,7 +52,7 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
         return
     rows, interrupted, paused = _all_tasks(root)
     if paused:
-        click.echo(paused, err=True)
+        tell(paused)
     listed = [_as_json(row, row.task.id in interrupted) for row in rows]
     say_json(listed)
 
@@ -234,14 +234,14 @@ def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> 
         print_diff(diff)
         report = build_report(state)
     if not diff:
-        click.echo(f"Task {row.task.id} changes nothing.", err=True)
+        tell(f"Task {row.task.id} changes nothing.")
     if report.changed_after_review and not after_review:
-        click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
-        click.echo(f"headgate diff {row.task.id} --after-review prints only those changes.", err=True)
+        tell(f"Changed after the review: {', '.join(report.changed_after_review)}.")
+        tell(f"headgate diff {row.task.id} --after-review prints only those changes.")
     if report.not_in_diff:
-        click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)
+        tell(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.")
     if report.shared:
-        click.echo(f"{SHARED}: {', '.join(report.shared)}.", err=True)
+        tell(f"{SHARED}: {', '.join(report.shared)}.")
 
 
 @click.command("report")

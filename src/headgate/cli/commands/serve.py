@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.printing import tell
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.errors import ConfigError
 
@@ -56,4 +57,4 @@ def command(host: str, port: int, allow_host: tuple[str, ...], no_worker: bool, 
             raise ConfigError(f"--allow-host {name}: give only the name, such as box.example.org.")
     token = os.environ.get("HEADGATE_TOKEN", "").strip()  # nobody can type the line end of a file
     settings = ServerSettings(host, port, token, allow_host, works=not no_worker)
-    asyncio.run(serve(find_repo_to_act(repo), settings, lambda line: click.echo(line, err=True)))
+    asyncio.run(serve(find_repo_to_act(repo), settings, tell))

@@ -11,7 +11,7 @@ import click
 
 from headgate.cli.endings import try_exit_code
 from headgate.cli.follow import follow_task
-from headgate.cli.printing import printable, say
+from headgate.cli.printing import printable, say, tell
 from headgate.cli.shared import EXIT_CODES
 from headgate.cli.submission import (
     QUESTION_OPTIONS,
@@ -20,8 +20,7 @@ from headgate.cli.submission import (
     read_submission,
     with_followed,
 )
-from headgate.cli.terminal import fold_lines, terminal_width
-from headgate.cli.worker import open_engine, tell_person
+from headgate.cli.worker import open_engine
 from headgate.config import is_on_this_machine
 from headgate.core import Constraints, Options, Task
 from headgate.engine import Engine
@@ -139,23 +138,23 @@ def submit_command(no_start: bool, **given: Any) -> None:
     submission = read_submission(**given)
     resume = submission.resume
     with open_engine(submission.root, read_config=submission.read_config) as engine:
-        engine.on_notice = lambda line: tell_person(printable(line))
+        engine.on_notice = lambda line: tell(printable(line))
         for note in submission.notes:
-            tell_person(note)
+            tell(note)
         task = submission.submit_to(engine)
         if no_start and resume and task.resumes != resume.lower():
             raise ConfigError(f"Task {task.id} is already queued: leave out --no-start.")
         for model, address in task.models:
             if address and not is_on_this_machine(address):
-                tell_person(f"Task {task.id} will use {model} at {address}.")
+                tell(f"Task {task.id} will use {model} at {address}.")
         if task.package:
-            tell_person(f"Task {task.id} will work on the package {task.package}.")
+            tell(f"Task {task.id} will work on the package {task.package}.")
         say(task.id)
         if not no_start and (pause := engine.wake_worker(try_again=resume is not None)):
-            tell_person(printable(pause.sentence()))
+            tell(printable(pause.sentence()))
         waits = " It waits for the next headgate run or submit." if no_start else ""
         then = f"headgate watch {task.id} follows it; headgate cancel {task.id} cancels it.{waits}"
-        tell_person(fold_lines(then, terminal_width(sys.stderr), 2))
+        tell(then)
 
 
 @click.command("ask")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from headgate.checks import StepRun
-from headgate.cli.printing import printable, say, say_json
+from headgate.cli.printing import printable, say, say_json, tell
 from headgate.cli.setup_checks import advise_steps
 from headgate.cli.shared import (
     EXIT_ENVIRONMENT,
@@ -103,7 +103,7 @@ def steps_exit_code(found: StepsOutcome) -> int:
 def say_step(step: VerifyStep) -> None:
     """Says which step begins, to somebody who watches."""
     if sys.stderr.isatty():
-        click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
+        tell(f"Running {step.name}: {printable(step.command)}")
 
 
 def say_run(ran: StepRun) -> None:

@@ -13,7 +13,7 @@ from headgate.cli.commands.steer import describe_hearing
 from headgate.cli.endings import last_lines
 from headgate.cli.follow import print_event
 from headgate.cli.live import Progress, ShownTask
-from headgate.cli.printing import say
+from headgate.cli.printing import say, tell
 from headgate.cli.shared import (
     EXIT_CANCELLED,
     EXIT_CODES,
@@ -24,7 +24,6 @@ from headgate.cli.shared import (
 )
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.cli.terminal import is_in_front, is_interactive
-from headgate.control_characters import escape_controls
 from headgate.core import SETTLED_STATES, Event, Task, check_line
 from headgate.engine import detail_lines
 from headgate.errors import HeadgateError
@@ -62,10 +61,10 @@ def watch_command(task_id: str | None, detail: bool, as_json: bool, after: int, 
             lines, code = asyncio.run(watcher.at_prompt() if has_prompt else watcher.in_lines())
         except (KeyboardInterrupt, asyncio.CancelledError):
             name = row.task.id
-            click.echo(f"Task {name} continues; headgate cancel {name} ends it.", err=True)
+            tell(f"Task {name} continues; headgate cancel {name} ends it.")
             sys.exit(EXIT_CANCELLED)
     for line in lines:
-        click.echo(escape_controls(line), err=True) if as_json else say(line, hanging=2)
+        tell(line) if as_json else say(line, hanging=2)
     return code
 
 

@@ -7,6 +7,7 @@ from traceback import print_exception
 
 import click
 
+from headgate.cli.printing import tell
 from headgate.cli.shared import find_repo, repo_option
 from headgate.cli.worker import use_worker_signals
 from headgate.engine import Engine
@@ -37,7 +38,7 @@ async def work(root: Path, descriptors: tuple[int, ...]) -> None:
     engine.keep_crash_trace = True
     try:
         for note in engine.notes:
-            click.echo(note, err=True)
+            tell(note)
         await engine.drain(lock, print_exception)
     finally:
         engine.store.close()

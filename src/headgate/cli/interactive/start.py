@@ -15,7 +15,7 @@ from headgate.cli.interactive.kept_lines import Answers, KeptLines, state_folder
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.shell_lines import ShellLines
 from headgate.cli.interactive.slash_commands import COMMANDS, SlashCommands
-from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, find_misplaced, read_line
+from headgate.cli.interactive.typed_lines import Typed, find_misplaced, read_line
 from headgate.cli.main import COMMANDS as SHELL_COMMANDS
 from headgate.cli.shared import find_repo_to_act, flow_argument
 from headgate.cli.stored_tasks import find_interruption
@@ -178,13 +178,16 @@ class Session:
     async def _take(self, line: str) -> None:
         typed = read_line(line)
         try:
-            if isinstance(typed, TypedCommand):
-                await self._commands.run(typed.name, typed.rest)
-                self._look_at_settings()
-            elif isinstance(typed, TypedShell):
-                await self._shell.run(self._screen.pasted.expand(typed.command))
-            elif typed is not None and not self._turn_back(typed.text):
-                self._talk.take(typed.text)
+            match typed:
+                case None:
+                    pass
+                case Typed("command", name, rest):
+                    await self._commands.run(name, rest)
+                    self._look_at_settings()
+                case Typed("shell", command):
+                    await self._shell.run(self._screen.pasted.expand(command))
+                case Typed(_, text) if not self._turn_back(text):
+                    self._talk.take(text)
         except HeadgateError as error:
             self._screen.show(" ".join(str(error).split()), "red")
         except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened

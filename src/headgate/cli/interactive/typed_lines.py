@@ -6,6 +6,7 @@ Long pasted text is a few words in it, and some lines were meant as something el
 import shlex
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from headgate.cli.task_text import TaskInput, put_in, read_pasted
 
@@ -20,30 +21,17 @@ _TASKS = frozenset({"run", "submit"})
 _SHELL = frozenset({"ls", "pwd", "git status", "git diff", "git log"})
 
 
-@dataclass(frozen=True, slots=True)
-class TypedText:
-    """A task, or words for the one that runs."""
+class Typed(NamedTuple):
+    """What a line means: a task or words for the one that runs, a command, or one of the shell."""
 
+    kind: Literal["text", "command", "shell"]
     text: str
+    """The name of a command, otherwise all of it."""
+    rest: str = ""
+    """What stands behind the command's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypedCommand:
-    """A line that begins with a slash."""
-
-    name: str
-    rest: str
-    """What stands behind the name."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypedShell:
-    """A line that begins with an exclamation mark."""
-
-    command: str
-
-
-def read_line(line: str) -> TypedText | TypedCommand | TypedShell | None:
+def read_line(line: str) -> Typed | None:
     """What a line means; None if it is blank.
 
     Two slashes, or two exclamation marks, stand for one at the beginning of a task.
@@ -52,17 +40,17 @@ def read_line(line: str) -> TypedText | TypedCommand | TypedShell | None:
     if not text:
         return None
     if text.startswith((MARK * 2, SHELL_MARK * 2)):
-        return TypedText(text[1:])
+        return Typed("text", text[1:])
     if text.startswith(SHELL_MARK):
-        return TypedShell(text[1:].strip())
+        return Typed("shell", text[1:].strip())
     if text.lower().removesuffix("()") in LEAVING:
-        return TypedCommand("quit", "")
+        return Typed("command", "quit")
     head, *rest = text.split(maxsplit=1)
     # A path such as /etc/hosts is the beginning of a sentence, and no command.
     if not text.startswith(MARK) or MARK in head[1:] or head == MARK:
-        return TypedText(text)
+        return Typed("text", text)
     name = head[1:].lower()
-    return TypedCommand("quit" if name in LEAVING else name, rest[0] if rest else "")
+    return Typed("command", "quit" if name in LEAVING else name, rest[0] if rest else "")
 
 
 def goes_on(text: str) -> bool:

@@ -10,7 +10,7 @@ from prompt_toolkit.completion import DummyCompleter
 
 from headgate.cli.interactive.kept_lines import KeptLines, state_folder
 from headgate.cli.interactive.screen import Screen, TaskView
-from headgate.cli.interactive.typed_lines import TypedCommand, TypedShell, read_line
+from headgate.cli.interactive.typed_lines import Typed, read_line
 from headgate.log import Bus
 
 
@@ -60,11 +60,11 @@ class WatchPrompt(TaskView):
             match read_line(line):
                 case None:
                     pass
-                case TypedCommand("quit"):
+                case Typed("command", "quit"):
                     break
-                case TypedCommand(name):
+                case Typed("command", name):
                     self._explain(f"/{name}")
-                case TypedShell(command):
+                case Typed("shell", command):
                     self._explain(f"!{command}")
                 case typed:
                     self._screen.show(self._say(self._screen.pasted.expand(typed.text)), "dim")
