@@ -46,9 +46,7 @@ async def follow_task(
     """
     bus = Bus()
     progress = Progress(bus)
-    bus.on_event.append(progress.hear)
     bus.on_event += [partial(print_event, progress=progress)] if as_json else []
-    bus.on_pulse.append(progress.hear_pulse)
     notice = partial(progress.print_line, at=0)
     with open_engine(root, bus, read_config, notice) as engine:
         for note in notes:
@@ -94,17 +92,21 @@ async def run_shown(engine: Engine, task: Task, view: ShownTask) -> tuple[Report
 
     Meanwhile people are told which tasks are before it.
     """
-    known = fold(engine.store.events(task.id))
-    engine.bus.state, began = known, known.last_seq
+    bus, known = engine.bus, fold(engine.store.events(task.id))
+    bus.state, began = known, known.last_seq
     view.idle_until = time.time()
     waiting = QueueLines(view, engine, task.id)
-    engine.bus.on_event.insert(0, waiting.hear)
+    listeners = [waiting.hear, view.hear]
+    bus.on_event[:0] = listeners
+    bus.on_pulse.append(view.hear_pulse)
     try:
         report = await engine.run(task, waiting.tell, began, known)
         waiting.tell_ending()
     finally:
-        engine.bus.on_event.remove(waiting.hear)
-    return report, engine.bus.state.last_seq != began
+        for listener in listeners:
+            bus.on_event.remove(listener)
+        bus.on_pulse.remove(view.hear_pulse)
+    return report, bus.state.last_seq != began
 
 
 class InterruptActions:

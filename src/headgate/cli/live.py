@@ -100,7 +100,7 @@ def style_of(line: str) -> str:
 class ShownTask:
     """A task as people see it while it runs: its milestones, and what is being done now.
 
-    Whoever makes one has a bus call `hear` and `hear_pulse`. How a line is shown is for the kinds of this.
+    `hear` and `hear_pulse` are called with what happens. How a line is shown is for the kinds of this.
     """
 
     def __init__(self, bus: Bus) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.endings import print_ending
+from headgate.cli.follow import run_shown
 from headgate.cli.live import Progress
 from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.cli.printing import print_diff, say
@@ -124,8 +125,6 @@ def _make_repository(source: Path, target: Path) -> None:
 async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
     bus = Bus()
     progress = Progress(bus)
-    bus.on_event.append(progress.hear)
-    bus.on_pulse.append(progress.hear_pulse)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
     loaded = load_config(repo, environ=environ, flags={})
     if server is not None:
@@ -139,5 +138,7 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
             model = await stack.enter_async_context(open_model(settings))
         engine = Engine.open(repo, loaded, bus, {None: model})
         stack.callback(engine.store.close)
+        task = engine.submit(TASK, Constraints(), Options(flow=FLOW))
         with progress:
-            return await engine.run(engine.submit(TASK, Constraints(), Options(flow=FLOW)))
+            report, _ = await run_shown(engine, task, progress)
+            return report

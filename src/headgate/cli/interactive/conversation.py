@@ -14,7 +14,7 @@ from headgate.cli.interactive.screen import Screen, TaskView
 from headgate.cli.live import style_of
 from headgate.cli.stored_tasks import pause_sentence
 from headgate.cli.task_text import clean_output
-from headgate.core import SETTLED_STATES, Access, Constraints, Event, Options, Pulse, Task
+from headgate.core import SETTLED_STATES, Access, Constraints, Options, Task
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.guard import Answer
@@ -53,17 +53,9 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self.view = TaskView(self.engine.bus, self.screen)
-        self.engine.bus.on_event.append(self._hear)
-        self.engine.bus.on_pulse.append(self._hear_pulse)
         self._loop = asyncio.get_running_loop()
         self.engine.person = self.permit
         self.engine.on_notice = self.screen.show
-
-    def _hear(self, event: Event) -> None:
-        self.view.hear(event)  # each task has a view of its own
-
-    def _hear_pulse(self, pulse: Pulse) -> None:
-        self.view.hear_pulse(pulse)
 
     @property
     def is_busy(self) -> bool:
