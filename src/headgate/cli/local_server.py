@@ -7,17 +7,16 @@ ends.
 
 import os
 import secrets
-import selectors
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 from typing import IO, Any
 
 from pydantic import SecretStr
@@ -102,7 +101,7 @@ def local_server(
             start_new_session=True,
         )
         try:
-            address = _first_line(process, time.monotonic() + patience)
+            address = _first_line(process, patience)
             if not address.startswith("http://127.0.0.1:"):
                 _end(process)  # it may have written more to its log
                 raise ModelUnavailable(f"The local model server did not start{_end_of_log(log)}.")
@@ -111,20 +110,15 @@ def local_server(
             _end(process)
 
 
-def _first_line(process: subprocess.Popen[bytes], deadline: float) -> str:
-    """What the server says first; nothing if it has ended or time is up."""
+def _first_line(process: subprocess.Popen[bytes], patience: float) -> str:
+    """What the server says first; nothing if it has ended, as it has when time is up."""
     assert process.stdout is not None
-    said = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while not said.endswith(b"\n"):
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                return ""
-            piece = os.read(process.stdout.fileno(), 4096)
-            if not piece:
-                return ""
-            said += piece
-    return said.decode("utf-8", "replace").strip()
+    alarm = Timer(patience, process.kill)
+    alarm.start()
+    try:
+        return process.stdout.readline().decode("utf-8", "replace").strip()
+    finally:
+        alarm.cancel()
 
 
 def _end_of_log(log: IO[bytes]) -> str:
