@@ -13,11 +13,16 @@ from headgate.log import Folder, Store, TaskRow, find_pause
 NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 
 
+def has_store(folder: Folder) -> bool:
+    """Whether a repository has had a task. Nothing is created."""
+    folder.check_deleted()
+    return folder.database.exists()
+
+
 def find_store(repo: Path) -> Folder:
     """The folder of a repository that has had a task. ConfigError otherwise, and nothing is created."""
     folder = Folder(repo)
-    folder.check_deleted()
-    if not folder.database.exists():
+    if not has_store(folder):
         raise ConfigError(NO_TASK_YET)
     folder.check_committed()
     return folder

@@ -15,6 +15,7 @@ from headgate.cli.stored_tasks import (
     NO_TASK_YET,
     find_interruption,
     find_task,
+    has_store,
     open_store,
     pause_sentence,
 )
@@ -88,8 +89,7 @@ def task_list(root: Path, width: int | None) -> Iterator[Line]:
 def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
     """Every task; what can be done about those whose process is gone, by id; why the queue is paused."""
     folder = Folder(root)
-    folder.check_deleted()
-    if not folder.database.exists():
+    if not has_store(folder):
         return [], {}, ""
     with open_store(root) as store:
         rows = store.tasks()

@@ -11,8 +11,8 @@ import click
 
 from headgate.cli.commands.look_back import age
 from headgate.cli.printing import printable, say, say_json
-from headgate.cli.shared import find_repo, find_repo_to_act, repo_option
-from headgate.cli.stored_tasks import open_store
+from headgate.cli.shared import HintingGroup, find_repo, find_repo_to_act, repo_option
+from headgate.cli.stored_tasks import has_store, open_store
 from headgate.errors import ConfigError
 from headgate.features.memory import Memories, Memory, search_memories
 from headgate.log import Folder
@@ -24,7 +24,7 @@ _json_option = click.option(
 )
 
 
-@click.group("memory")
+@click.group("memory", cls=HintingGroup)
 def command() -> None:
     """List, search and delete what models have saved for later tasks.
 
@@ -73,9 +73,7 @@ def forget_command(memory_id: str | None, everything: bool, yes: bool, repo: Pat
 @contextmanager
 def open_memories(root: Path) -> Iterator[Memories | None]:
     """The memories of a repository; None if it has had no task. Nothing is created."""
-    folder = Folder(root)
-    folder.check_deleted()
-    if not folder.database.exists():
+    if not has_store(Folder(root)):
         yield None
         return
     with open_store(root) as store:
