@@ -37,7 +37,7 @@ _MOST_JUDGED = 10_000_000
 
 
 class ProtectedTree:
-    """See Protected.
+    """See the module.
 
     `decides` is asked whether what became of a path can change what a verification finds, and `prepared`
     whether a step that installs or configures may do it. What changes while no command runs under a rule of
@@ -83,11 +83,11 @@ class ProtectedTree:
         return any(rule.enters(directory) for rule in self._rules)
 
     def begin(self) -> tuple[Restored, ...]:
-        """See Protected."""
+        """See the module."""
         return self.around(self._begin)
 
     def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
+        """See the module."""
         return self.around(self._check_and_restore)
 
     def _begin(self) -> tuple[Restored, ...]:
@@ -116,7 +116,7 @@ class ProtectedTree:
             return restored
 
     def adopt(self) -> None:
-        """See Protected."""
+        """See the module."""
         with self._lock:
             if self._start is None:
                 return
@@ -126,7 +126,7 @@ class ProtectedTree:
                     self._take(path, entries, modes)
 
     def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
-        """See Protected."""
+        """See the module."""
         found = []
         for path, (kind, _) in (self._start or {}).items():
             rule = self._rule_of(path) if kind != _LINK else None
@@ -138,7 +138,7 @@ class ProtectedTree:
         return tuple(path for path in found if path.is_file())
 
     def forget(self) -> None:
-        """See Protected."""
+        """See the module."""
         with self._lock:
             self._start, self._folders, self._running, self._tree = None, None, False, ""
             self._noted.unlink(missing_ok=True)
