@@ -1,4 +1,4 @@
-"""A person edits the configuration while a task runs: it stays, and holds for the next task."""
+"""A person edits the configuration, or secrets, while a task runs: what stays, and what holds at once."""
 
 from pathlib import Path
 
@@ -27,6 +27,17 @@ async def test_what_a_person_writes_between_commands_stays(bench: Bench) -> None
     assert not (bench.repo / "agent.json").exists()
     loaded = load_config(bench.repo, environ={}, flags={}, user_file=bench.repo / "none.yaml")
     assert loaded.config.shell_timeout == 7
+
+
+async def test_a_secret_that_a_person_writes_is_hidden_without_a_command(bench: Bench) -> None:
+    await bench.run(
+        ("read_file", {"path": "a.txt"}),
+        lambda: bench.put(".env", "TOKEN=sk-live-0123456789abcdef\n"),
+        lambda: bench.put("b.txt", "It is sk-live-0123456789abcdef.\n"),
+        ("read_file", {"path": "b.txt"}),
+    )
+    assert "It is [redacted]." in bench.doer.told
+    assert "sk-live" not in bench.doer.told
 
 
 async def test_a_command_changes_what_a_person_wrote(bench: Bench) -> None:

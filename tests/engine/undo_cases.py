@@ -68,8 +68,11 @@ class Doer:
 
     name = "doer"
     steps: list[Call | Callable[[], object]] = field(default_factory=list)
+    told: str = ""
+    """The messages of the last request."""
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.told = "\n".join(message.content for message in request.messages)
         while self.steps and callable(step := self.steps[0]):
             self.steps.pop(0)
             step()
