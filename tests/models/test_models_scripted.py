@@ -1,6 +1,7 @@
 """The scripted model: what it says, what it records and what it refuses."""
 
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,6 +173,16 @@ def test_a_faulty_script_is_a_configuration_error(tmp_path: Path, text: str, fau
 def test_a_missing_script(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml does not exist\.$"):
         ScriptedModel.load(tmp_path / "none.yaml")
+
+
+def test_a_script_that_cannot_be_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ConfigError, match=r"is not a regular file\.$"):
+            ScriptedModel.load(path)
+    (tmp_path / "deep.yaml").write_text("[" * 200_000)
+    with pytest.raises(ConfigError, match=r"is nested too deeply\.$"):
+        ScriptedModel.load(tmp_path / "deep.yaml")
 
 
 async def test_python_entries() -> None:

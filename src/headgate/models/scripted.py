@@ -22,6 +22,7 @@ from headgate.errors import (
 from headgate.models.encoding import CallIds, encode_json
 
 _LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_DEPTH = 200
 
 
 class ScriptError(ModelError):
@@ -113,7 +114,7 @@ class ScriptedFailure(_Strict):
     kind: Literal["unavailable", "refused", "invalid", "overflow"]
     message: str = "The script says so."
     retry_after: float | None = None
-    """ServerKind `unavailable`: the seconds that the server asks to wait."""
+    """Kind `unavailable`: the seconds that the server asks to wait."""
 
     wrote: str = ""
     """Kind `invalid`: what the model wrote."""
@@ -257,9 +258,21 @@ class ScriptedModel:
         return error
 
 
+def _load(text: str) -> Any:
+    """The document in a text; RecursionError if it is nested deeply, of which the C parser would die."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_DEPTH:
+            raise RecursionError
+    return yaml.load(text, Loader=_LOADER)
+
+
 def _read_script(path: Path) -> list[ScriptEntry]:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ConfigError(f"The script {path} is not a regular file.")  # a pipe has no end
     try:
-        document = yaml.load(path.read_text("utf-8-sig"), Loader=_LOADER)
+        document = _load(path.read_text("utf-8-sig"))
     except RecursionError:
         raise ConfigError(f"The script {path} is nested too deeply.") from None
     except FileNotFoundError as error:
