@@ -148,7 +148,7 @@ def undo_command(task_id: str | None, repo: Path | None) -> None:
     no file is changed, the conflicting parts are listed, and the exit code is 1. Commits that the task made
     are not touched.
 
-    headgate diff ID | git apply restores the changes; after that, they can be undone again.
+    headgate diff ID | git apply restores the changes, and git apply -R in its place undoes them again.
     """
     root = find_store(find_repo_to_act(repo)).repo
     with open_engine(root) as engine:
