@@ -1,6 +1,7 @@
 """The two suites of real replies, whole and cut into pieces, and any bytes at all."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -57,7 +58,11 @@ def test_no_reply_without_a_call_gives_one(suites: list[Case], hinted: bool) -> 
 
 def test_the_page_is_current(suites: list[Case]) -> None:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, str(SCRIPT), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"HEADGATE_CASES": str(CASES)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
