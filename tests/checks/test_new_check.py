@@ -190,6 +190,11 @@ def test_mistakes_about_a_new_check_have_their_line(repo: Path, text: str, messa
     assert str(caught.value) == message
 
 
+def test_a_check_of_the_diff_has_no_number() -> None:
+    with pytest.raises(ValueError, match="no_print: only a check at the exit of a stage has a number"):
+        replace(NO_PRINT.spec, argument="count")
+
+
 async def test_a_process_without_the_check_does_not_leave_it_out(repo: Path) -> None:
     (repo.parent / "script.yaml").write_text("- calls: [{stage_done: {summary: Done.}}]\n")
     engine = open_engine(repo)

@@ -43,4 +43,4 @@ CHECKS = registry_of(
     CODE_CHANGED,
     CHANGE_OR_ANSWER,
 )
-"""Every check that comes with Headgate. They run in this order."""
+"""The checks that belong to no feature. Those with the same `order` run in this order."""

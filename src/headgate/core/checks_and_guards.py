@@ -17,7 +17,8 @@ class CheckSpec:
     doc: str
     """What must hold, in a sentence or two; for the documentation."""
     argument: Literal["flag", "count"] = "flag"
-    """What follows the name in a flow file: `true` or `false`, or a number, of which 0 means `false`."""
+    """What follows the name in a flow file: `true` or `false`, or a number, of which 0 means `false`. Only a
+    check at the exit of a stage has a number."""
     place: str = "stage"
     """Where it may stand. `stage`: at the exit of a stage. Otherwise it stands among a flow's own checks, and
     this is the kind of the stage that runs it."""
@@ -44,6 +45,10 @@ class CheckSpec:
     """Its warning about the diff comes before all other words of the summary."""
     prompt: str = "review"
     """The prompt that tells the model what was found in the diff."""
+
+    def __post_init__(self) -> None:
+        if self.argument == "count" and self.place != "stage":
+            raise ValueError(f"{self.name}: only a check at the exit of a stage has a number")
 
 
 VERIFY_CHECK = CheckSpec("verify", "The project's verification steps pass.", place="verify")

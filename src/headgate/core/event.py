@@ -137,7 +137,7 @@ class Slice:
         insort(SLICES, (order, len(SLICES), cls))
 
     def report(self, state: "State") -> Mapping[str, Any]:
-        """Its fields of the report."""
+        """Its fields of the report, which `Report` in `log/report.py` declares: it takes no others."""
         return {}
 
     def plan_items(self, state: "State") -> "Iterable[PlanItem]":

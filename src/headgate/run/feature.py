@@ -32,7 +32,7 @@ class Feature:
     kinds: Sequence[Kind] = ()
     """What a stage can be."""
     checks: Sequence[Check] = ()
-    """What must hold to leave a stage. """
+    """What must hold to leave a stage, or is said about the diff."""
     observers: Sequence[Observer] = ()
     """Those that look at each run of the verification steps."""
     settings: Callable[[Config], Settings | None] | None = None
@@ -44,8 +44,9 @@ class Feature:
     before_turn: Callable[[StageRun], Awaitable[None]] | None = None
     """What is done before a turn, when the model's view is made to fit."""
     after_turn: Callable[[StageRun], Awaitable[None]] | None = None
-    """What follows a turn, which is committed by then."""
+    """What follows a turn, which is committed by then. Not if the model gave no reply, or the task ends."""
     stages_ended: Callable[[StageRun], Awaitable[None]] | None = None
-    """What follows when stages of a conversation have ended, and others may go on with it."""
+    """What follows when stages of a conversation have ended, and others may go on with it: not after an
+    attempt that is retried, nor after a failure that ends the flow. Also called where none has ended."""
     replays: Mapping[type[Body], Callable[[StageRun, Any, str], None]] = field(default_factory=dict)
     """What takes an event of an attempt, and what was kept with it, into memory again after a crash."""
