@@ -115,6 +115,7 @@ def test_what_a_flow_says_about_errors_holds_for_its_stages() -> None:
                 {"id": "b", "stages": [{"id": "c", "budget": {"exhausted": "fail"}}]},
                 Stage(id="d", budget=Budget(retry_backoff="none")),
                 {"id": "verify", "kind": "verify"},
+                {"id": "p", "kind": "planner"},
             ],
         }
     )
@@ -124,6 +125,7 @@ def test_what_a_flow_says_about_errors_holds_for_its_stages() -> None:
         "c": Budget(retries=2, exhausted="fail", retry_backoff="exponential"),
         "d": Budget(retries=2, exhausted="skip", retry_backoff="none"),
         "verify": Budget(),
+        "p": Budget(retries=2, exhausted="skip", retry_backoff="exponential"),
     }
 
 

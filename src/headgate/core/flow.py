@@ -323,7 +323,7 @@ def _with_budget(stage: Stage, fields: Mapping[str, Any]) -> Stage:
     """A stage, or the stages of a group, with fields of the budget where they do not say otherwise."""
     if stage.kind in WITHOUT_BUDGET:
         return stage
-    if stage.stages:
+    if stage.stages and stage.kind != PLANNER:
         inside = tuple(_with_budget(child, fields) for child in stage.stages)
         return stage.model_copy(update={"stages": inside})
     said = stage.budget.model_fields_set
