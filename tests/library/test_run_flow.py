@@ -289,6 +289,12 @@ def test_there_is_nothing_to_verify_without_a_repository(kind: str) -> None:
     )
 
 
+def test_a_review_without_a_repository_finds_nothing() -> None:
+    stage = Stage(id="a", kind="review", options={"settings": {"checks": ["diff_scope", "tests_weakened"]}})
+    result = run(Flow(name="f", stages=[stage]), script())
+    assert (result.status, result["a"].status) == ("completed", "completed")
+
+
 def test_a_scout_leaves_nothing_in_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

@@ -5,7 +5,7 @@ from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, k
 from headgate.engine.bring_in import Overlap
 from headgate.engine.engine import Engine
 from headgate.engine.event_detail import detail_lines
-from headgate.engine.feature_list import FEATURES, KINDS
+from headgate.engine.feature_list import ALL_CHECKS, FEATURES, KINDS
 from headgate.engine.flow_models import check_price
 from headgate.engine.merging import Merged, MergeProgress, is_mergeable
 from headgate.engine.own_command import run_own_command

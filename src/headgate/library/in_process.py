@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from headgate.core import Decision, Task, TaskResumed
-from headgate.engine import FEATURES, KINDS
+from headgate.engine import ALL_CHECKS, FEATURES, KINDS
 from headgate.errors import ConfigError
 from headgate.features.compaction.feature import ON_REQUEST
 from headgate.library.checkpoints import named_after
@@ -102,6 +102,7 @@ class ProcessWork:
                 parts=Parts(
                     KINDS,
                     {**{tool.name: tool for tool in given}, **compiled.tools},
+                    ALL_CHECKS,
                     stage_tools=compiled.stage_tools,
                     code=compiled.code,
                     features=(*FEATURES, ON_REQUEST),
