@@ -171,6 +171,13 @@ def test_what_the_task_builds_is_free(command: str, tmp_path: Path) -> None:
     assert [path for path in paths if tests.covers(path)] == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("command", ["bin/rspec", "cd bin && ./rspec --format doc", "env CI=1 bin/rspec"])
+def test_a_runner_of_the_repository(mode: Mode, command: str) -> None:
+    tests = protected(mode, command, files=["bin/rspec", "bin/tool"])
+    assert [path for path in ("bin/rspec", "bin/tool") if tests.covers(path)] == ["bin/rspec"]
+
+
 @pytest.mark.parametrize("mode", ["existing", "all"])
 def test_case_does_not_matter_for_what_there_was(mode: Mode) -> None:
     tests = protected(mode)

@@ -280,7 +280,8 @@ def _scripts(command: Command) -> Iterator[str]:
     """
     program = command.program
     name = program.rpartition("/")[2]
-    if "/" in program and (program.endswith(".sh") or is_build_file(program) or _is_checking(program)):
+    checks = program.endswith(".sh") or is_build_file(program) or name in _RUNNERS or _is_checking(program)
+    if "/" in program and checks:
         yield program
     for before, word in zip([program, *command.arguments], command.arguments, strict=False):
         if name in _RUNNERS and (before in _CONFIG_OPTIONS or "=" in word):
