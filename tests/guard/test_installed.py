@@ -58,6 +58,34 @@ def test_what_commands_in_a_sandbox_can_only_read(repo: Path) -> None:
     assert repo / "node_modules" not in installed.folders()
 
 
+def test_folders_that_commands_put_in_the_place_of_packages(repo: Path) -> None:
+    (repo / "envs").mkdir()
+    (repo / ".venv").rename(repo / "envs/py")
+    (repo / ".venv").symlink_to("envs/py")
+    installed = packages(repo)
+    assert installed.adopt() == ()
+    write(repo / ".venv/bin/new", "a package that somebody installs")
+    assert installed.check() == ()
+    (repo / ".venv").unlink()
+    write(repo / ".venv/bin/pytest", "exit 0")
+    (repo / "packages/a").rename(repo / "packages/c")
+    said = [one.sentence() for one in installed.check()]
+    assert said == [
+        "Could not be restored: .venv (installed packages are protected; the command had changed it,"
+        " and another folder is in its place).",
+        "Could not be restored: packages/a/node_modules (installed packages are protected; the command"
+        " had deleted it, and it is not there).",
+    ]
+    assert all(one.decides for one in installed.check())
+    (repo / "packages/c").rename(repo / "packages/a")
+    assert [one.path for one in installed.adopt()] == [".venv"]  # what was lost stays so
+    shutil.rmtree(repo / ".venv")
+    (repo / ".venv").symlink_to("envs/py")
+    (repo / "node_modules").rename(repo / "old")
+    (repo / "node_modules").mkdir()
+    assert installed.adopt() == installed.check() == ()  # somebody, or a step, has installed anew
+
+
 @pytest.mark.parametrize(
     ("path", "everything", "runners"),
     [

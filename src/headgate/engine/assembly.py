@@ -181,6 +181,7 @@ def protection_for(
     boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
+    installed: InstalledPackages | None = None,
 ) -> ProtectedTree:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     rules: list[Rule] = []
@@ -207,6 +208,7 @@ def protection_for(
         ),
         prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
         left_between=["configuration"],
+        installed=installed,
     )
 
 
@@ -293,7 +295,8 @@ def build_context(
     tests = protected_tests(snapshots, config, task, baseline)
     installed = InstalledPackages(folder.tree, everything=tests.mode == "all") if tests else None
     guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
-    protected = protection_for(folder, task, snapshots, boundaries, package, tests)
+    kept_in_place = installed if bubblewrap else None
+    protected = protection_for(folder, task, snapshots, boundaries, package, tests, kept_in_place)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(

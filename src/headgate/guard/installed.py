@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, Access, Denial, show_path
+from headgate.guard.restore import Restored
 from headgate.process import TOOL_CACHES
 from headgate.reading import is_installed_or_built, is_runner_package
 
@@ -29,6 +30,8 @@ class InstalledPackages:
     def __init__(self, repo: Path, *, everything: bool) -> None:
         self._root = os.path.realpath(repo)
         self._everything = everything
+        self._kept: dict[str, tuple[int, int]] = {}
+        self._lost: set[str] = set()
 
     def __call__(self, access: Access, /) -> Denial | None:
         """See Guard."""
@@ -59,8 +62,11 @@ class InstalledPackages:
         return bool(parts) and (parts[-1] in _ENVIRONMENTS or os.path.lexists(f"{above}/pyvenv.cfg"))
 
     def folders(self) -> tuple[Path, ...]:
-        """The folders of packages, and whole environments: read-only for commands that do not install."""
-        return tuple(place for place in self._found if place.is_dir())
+        """The folders of packages, and whole environments: read-only for commands that do not install.
+
+        What lies in the place of one that was taken away may be removed again.
+        """
+        return tuple(place for place in self._found if place.is_dir() and str(place) not in self._lost)
 
     def caches(self) -> tuple[Path, ...]:
         """The caches in those folders, which tools may write. Those that are missing are made."""
@@ -77,9 +83,50 @@ class InstalledPackages:
         """Whether a path is inside one of the folders."""
         return any(place in path.parents for place in self._found)
 
+    def adopt(self) -> tuple[Restored, ...]:
+        """Takes note of which folders lie where packages are installed; says which were taken away before.
+
+        A command in a sandbox cannot change them, but it can replace a link to one, and move a folder above.
+        """
+        now = self._folders_now()
+        self._lost = {place for place in self._lost if now.get(place) != self._kept[place]}
+        self._kept |= {place: folder for place, folder in now.items() if place not in self._lost}
+        return self._say_lost(now)
+
+    def check(self) -> tuple[Restored, ...]:
+        """Says which are not where they were."""
+        now = self._folders_now()
+        self._lost = {place for place, folder in self._kept.items() if now.get(place) != folder}
+        return self._say_lost(now)
+
+    def _say_lost(self, now: dict[str, tuple[int, int]]) -> tuple[Restored, ...]:
+        return tuple(
+            Restored(
+                path=show_path(place[len(self._root) + 1 :]),
+                change="changed" if place in now else "deleted",
+                reason="installed packages are protected",
+                problem="another folder is in its place" if place in now else "it is not there",
+                decides=True,
+            )
+            for place in sorted(self._lost)
+        )
+
+    def _folders_now(self) -> dict[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        for place in self._places:
+            with suppress(OSError):
+                status = Path(place).stat()
+                found[place] = status.st_dev, status.st_ino
+        return found
+
+    @cached_property
+    def _places(self) -> list[str]:
+        """The folders, and links to such."""
+        return list(self._find())
+
     @cached_property
     def _found(self) -> list[Path]:
-        places = {os.path.realpath(place) for place in self._find()}
+        places = {os.path.realpath(place) for place in self._places}
         return sorted(Path(place) for place in places if place.startswith(f"{self._root}/"))
 
     def _find(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from threading import Lock
 from headgate.core import show_path
 from headgate.guard.commits import CommitWatch
 from headgate.guard.git_settings import GitSettings
+from headgate.guard.installed import InstalledPackages
 from headgate.guard.restore import Change, Restored
 from headgate.guard.rules import Rule
 from headgate.regular_files import OwnFolder
@@ -41,7 +42,8 @@ class ProtectedTree:
 
     `decides` is asked whether what became of a path can change what a verification finds, and `prepared`
     whether a step that installs or configures may do it. What changes while no command runs under a rule of
-    `left_between` stays, because a person did it.
+    `left_between` stays, because a person did it. `installed` is given where commands run in a sandbox: what
+    they put in the place of packages cannot be put right, but is named.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class ProtectedTree:
         decides: Callable[[str, Change], bool] | None = None,
         prepared: Callable[[str, Change], bool] = lambda path, change: False,
         left_between: Iterable[str] = (),
+        installed: InstalledPackages | None = None,
     ) -> None:
         self.around: Callable[[Look], tuple[Restored, ...]] = lambda look: look()
         """Makes each look at the files, with what else has to be restored before."""
@@ -62,7 +65,7 @@ class ProtectedTree:
         self.git_settings = GitSettings(snapshots.repo, folder / "aside", lambda: snapshots.settings)
         self._rules = (self.git_settings.rule, *rules)
         self._decides, self._prepared, self._left_between = decides, prepared, frozenset(left_between)
-        self._reverter = Reverter(snapshots.repo, folder / "aside")
+        self._reverter, self._installed = Reverter(snapshots.repo, folder / "aside"), installed
         self._commits = CommitWatch(snapshots.repo, rules)
         self._start: dict[str, Entry] | None = None
         self._modes: dict[str, int] = {}
@@ -97,6 +100,10 @@ class ProtectedTree:
                 self._start, self._modes = self._list(self._snapshots.around("before"))
             else:
                 restored = self._compare(self._snapshots.around("before"))
+            if self._installed is not None:
+                if self._running:
+                    self._installed.check()
+                restored += self._installed.adopt()
             self._commits.begin()
             self._note()
             self._running = True
@@ -109,6 +116,7 @@ class ProtectedTree:
             restored = self._compare(self._snapshots.look(self), hands_on=True)
             if self._running:
                 restored += self._commits.check()
+                restored += self._installed.check() if self._installed is not None else ()
             self._running = False
             # What could not be put back is still to be done for a process that comes after this one.
             if not self._lost:
@@ -120,6 +128,8 @@ class ProtectedTree:
         with self._lock:
             if self._start is None:
                 return
+            if self._installed is not None:
+                self._installed.adopt()
             entries, modes = self._list(self._snapshots.look(self))
             for path in self._differing(entries, modes):
                 if self._prepared(path, _change(self._start.get(path), entries.get(path))):
