@@ -192,7 +192,7 @@ def test_mistakes_about_a_new_check_have_their_line(repo: Path, text: str, messa
 
 def test_a_check_of_the_diff_has_no_number() -> None:
     with pytest.raises(ValueError, match="no_print: only a check at the exit of a stage has a number"):
-        replace(NO_PRINT.spec, argument="count")
+        registry_of(replace(NO_PRINT, spec=replace(NO_PRINT.spec, argument="count")))
 
 
 async def test_a_process_without_the_check_does_not_leave_it_out(repo: Path) -> None:

@@ -119,5 +119,8 @@ class Check:
 
 
 def registry_of(*checks: Check) -> dict[str, Check]:
-    """Checks by name. They run in this order."""
+    """Checks by name. They run in this order. ValueError for a check of the diff that wants a number."""
+    for check in checks:
+        if check.spec.argument == "count" and check.spec.place != "stage":
+            raise ValueError(f"{check.name}: only a check at the exit of a stage has a number")
     return {check.name: check for check in checks}

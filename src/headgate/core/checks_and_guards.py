@@ -46,10 +46,6 @@ class CheckSpec:
     prompt: str = "review"
     """The prompt that tells the model what was found in the diff."""
 
-    def __post_init__(self) -> None:
-        if self.argument == "count" and self.place != "stage":
-            raise ValueError(f"{self.name}: only a check at the exit of a stage has a number")
-
 
 VERIFY_CHECK = CheckSpec("verify", "The project's verification steps pass.", place="verify")
 """Stands for the verification stage in a flow's own checks. It is known wherever checks are."""
