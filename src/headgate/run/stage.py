@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from headgate.config import prompt
 from headgate.core import (
@@ -26,9 +26,6 @@ from headgate.run.job import Job
 from headgate.run.scope import Scope
 from headgate.run.transcript import Transcript
 from headgate.tools import Tool
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
