@@ -66,6 +66,7 @@ def run(what: Any = None, **more: Any) -> FlowResult:
         (lambda: flow(options={"chekcs": []}), 'Flow "report": unknown key "chekcs": did you mean "checks"?'),
         (lambda: Checkpoint(storage="redis"), "is memory, file or custom, not 'redis'."),  # type: ignore[arg-type]
         (lambda: run({"id": "a"}), "A flow must be a Flow(...), or come from Flow.load, not {'id': 'a'}."),
+        (lambda: run(modle="m"), 'unknown option "modle": did you mean "model"?'),
         (lambda: run(input=5), "`input` must be a str, not 5."),
         (lambda: run(model=5), "A model is a name such as openai/qwen3-coder, not 5."),
         (lambda: run(limits={"turns": 5}), "`limits` must be a Limits"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from headgate.config import assemble
-from headgate.core import Flow, Limits, Model, ModelSettings
+from headgate.core import Flow, Limits, Model, ModelSettings, unknown_name
 from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks
 from headgate.library.checkpoints import Checkpoint
@@ -63,7 +63,9 @@ class RunRequest:
 
     @classmethod
     def of(cls, options: RunOptions) -> "RunRequest":
-        """ConfigError if an option is something else than it should be."""
+        """ConfigError if there is no such option, or one is something else than it should be."""
+        for name in options.keys() - RunOptions.__annotations__.keys():
+            raise ConfigError(unknown_name("option", name, RunOptions.__annotations__))
         given = {name: value for name, value in options.items() if value is not None}
         for name, wanted in _TYPES.items():
             if name in given and not isinstance(given[name], wanted):
