@@ -101,6 +101,19 @@ def test_verification_in_a_package() -> None:
     assert [tests.covers(path) for path in ("check.sh", "api/run.sh", "run.sh")] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    "command", [".venv/bin/pytest -q", "timeout 9 ./.venv/bin/pytest", "sh -c .venv/bin/pytest"]
+)
+def test_a_program_that_is_not_there_yet(command: str) -> None:
+    tests, existing = protected("all", command), protected("existing", command)
+    names = [".venv/bin/pytest", ".venv/bin/flask", ".venv/lib/x.py"]
+    assert [name for name in names if tests.covers(name)] == names[:1]
+    assert [tests.enters(folder) for folder in (".venv", ".venv/bin", ".venv/lib")] == [True, True, False]
+    assert (tests.decides(names[0]), tests.may_be_prepared(names[0], "created")) == (True, True)
+    assert not existing.covers(names[0])
+    assert protected("all", "env/bin/python -m pytest").may_be_prepared("env/bin/python", "created")
+
+
 def test_what_the_model_is_told() -> None:
     tests = protected("existing", "sh check.sh")
     assert tests(Access("read", "tests/test_app.py")) is None

@@ -134,7 +134,7 @@ class ProtectedTests:
     def may_be_prepared(self, path: str, change: Change) -> bool:
         """Whether a step that installs or configures may make a covered file, or change it."""
         folders = path.split("/")[:-1]
-        if not _INSTALLED.isdisjoint(folders):
+        if not _INSTALLED.isdisjoint(folders) or self._is_program(fold_case(path)):
             return True
         described = any(folder.endswith((".egg-info", ".dist-info")) for folder in folders)
         return change == "created" and (described or is_task_file(path) or is_build_file(path))
@@ -164,7 +164,11 @@ class ProtectedTests:
             return self._matters(start) or self._is_linked(place)
         if self._is_nested(place):
             return self._matters(module)
-        if not self._all or any(map(is_installed_or_built, path.split("/")[:-1])):
+        if not self._all:
+            return False
+        if self._is_program(place):
+            return True
+        if any(map(is_installed_or_built, path.split("/")[:-1])):
             return False
         return (
             self._matters(module)
@@ -178,6 +182,10 @@ class ProtectedTests:
     def _is_script(self, path: str) -> bool:
         """Whether steps run a file in order to check something."""
         return fold_case(path) in self._steps.scripts and not self._paths.takes_back(path)
+
+    def _is_program(self, place: str) -> bool:
+        """Whether steps name a path as that of a runner. With `all` none may come to be there."""
+        return self._all and place in self._steps.programs and not self._paths.takes_back(place)
 
     def _shadowed(self, path: str) -> str | None:
         """The module that a new file would be taken for when the tests run."""
@@ -327,7 +335,8 @@ class ProtectedTests:
         """Every folder on the way to something that was there and is protected."""
         found: set[str] = set()
         kept = [path for path in self._start.files if self.covers(path)]
-        for path in map(fold_case, [*kept, *self._start.nested, *self._link_targets]):
+        programs = self._steps.programs if self._all else ()
+        for path in map(fold_case, [*kept, *self._start.nested, *self._link_targets, *programs]):
             while (path := path.rpartition("/")[0]) and path not in found:
                 found.add(path)
         return frozenset(found)

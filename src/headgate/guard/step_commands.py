@@ -212,6 +212,8 @@ class StepFiles:
     """Where the steps run, or look for Python modules by their own word."""
     scripts: frozenset[str]
     """What they run, or take settings from, in order to check something."""
+    programs: frozenset[str]
+    """The runners and interpreters that they name by path, whether or not they are there."""
     tasks: frozenset[str]
     """Programs such as make that take their commands from a file."""
     tests: GivenTests = field(default_factory=GivenTests)
@@ -226,6 +228,7 @@ def read_steps(commands: Iterable[str], directory: str = "", root: Path | None =
     top = Path(os.path.realpath(root)) if root else None
     folders = {directory}
     scripts: set[str] = set()
+    programs: set[str] = set()
     tasks: set[str] = set()
     tests = GivenTests()
     for text, where in expand_steps(commands, directory, top):
@@ -236,11 +239,14 @@ def read_steps(commands: Iterable[str], directory: str = "", root: Path | None =
         for command in parsed:
             run = (path_in(folder, word, top) for folder in here for word in _scripts(command))
             scripts.update(path for path in run if path)
+            named = (path_in(folder, word, top) for folder in here for word in _programs(command))
+            programs.update(path for path in named if path)
             if program := task_program(command.program):
                 tasks.add(program)
     return StepFiles(
         folders=frozenset(map(fold_case, folders)),
         scripts=frozenset(map(fold_case, scripts)),
+        programs=frozenset(map(fold_case, programs)),
         tasks=frozenset(tasks),
         tests=tests,
     )
@@ -289,6 +295,14 @@ def _scripts(command: Command) -> Iterator[str]:
     script = next((word for word in command.arguments if not word.startswith("-")), "")
     if name in _SCRIPT_RUNNERS or (name in _INTERPRETERS and _is_checking(script)):
         yield script
+
+
+def _programs(command: Command) -> Iterator[str]:
+    """The runners and interpreters that a command names by path, itself or for another one to start."""
+    for word in (command.program, *command.arguments[:2]):
+        folder, _, name = word.rpartition("/")
+        if folder and (name in _RUNNERS | _INTERPRETERS or _PYTHON.fullmatch(name)):
+            yield word
 
 
 def _is_checking(path: str) -> bool:
