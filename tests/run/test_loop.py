@@ -295,6 +295,15 @@ async def test_tools_of_other_stages_that_are_sent_nevertheless_are_withheld(sto
     assert model.withheld == [{"read_file"}, {"read_file"}, {"ls"}, {"ls"}]
 
 
+async def test_the_tools_of_two_lists_are_sent_with_the_tasks_of_both(store: Store) -> None:
+    lists = [
+        Stage(id=f"list{n}", kind="drive", stages=(Stage(id=f"task{n}", kind="driven"),)) for n in (1, 2)
+    ]
+    job = make_job(store, Flow(name="test", stages=tuple(lists)), {None: Caller([])})
+    (start,) = [spec for spec in job.stable_specs if spec.name == "start_task"]
+    assert start.parameters["properties"]["id"]["enum"] == ["task1", "task2"]
+
+
 async def test_a_tail_is_cut_when_a_stage_is_entered(store: Store) -> None:
     shared = ViewPolicy(transcript="parent")
     tail = ViewPolicy(transcript="parent", history="tail", max_messages=6)

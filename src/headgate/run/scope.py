@@ -143,8 +143,9 @@ def stable_specs(job: "Job") -> Specs:
         for spec in specs
         if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in stages)
     ]
-    inside = (job.parts.kinds[stage.kind].tools_inside(stage) for stage in stages)
-    admitted += [tool.spec for tool in next(filter(None, inside), {}).values()]
+    for kind in job.parts.kinds.values():
+        inside = kind.tools_inside([stage for stage in stages if stage.kind == kind.name])
+        admitted += [tool.spec for tool in inside.values()]
     return (*admitted, stage_done_tool("", [stage.id for stage in stages]).spec)
 
 

@@ -190,8 +190,8 @@ class Kind:
         """The stage as it is to run now; None if there is nothing to do for it (the role `may_not_apply`)."""
         return stage
 
-    def tools_inside(self, stage: Stage) -> Mapping[str, Tool]:
-        """Tools that such a stage and the stages in it have between them, by name."""
+    def tools_inside(self, stages: Sequence[Stage]) -> Mapping[str, Tool]:
+        """Tools that all such stages of a flow and the stages in them have between them, by name."""
         return {}
 
     def replay(self, run: StageRun, body: Body, content: str) -> None:

@@ -123,8 +123,8 @@ class Drive(_Listed):
         turns = stage.budget.turns + sum(leaf.budget.turns for task in stage.stages for leaf in task.leaves())
         return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
 
-    def tools_inside(self, stage: Stage) -> Mapping[str, Tool]:
-        return task_list_tools([task.id for task in stage.stages])
+    def tools_inside(self, stages: Sequence[Stage]) -> Mapping[str, Tool]:
+        return task_list_tools([task.id for stage in stages for task in stage.stages]) if stages else {}
 
     async def after_end(self, run: StageRun, end: StageEnd, ended: StageEnded) -> None:
         run.transcript.end_stage(place_of(run.path), ended)
