@@ -21,7 +21,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
-from headgate.log import Report, TaskRow, build_report
+from headgate.log import Report, TaskRow, build_report, load_state
 from headgate.server.feed import Feed
 from headgate.server.problems import RequestRefused
 from headgate.server.schemas import NewTask, Outcome, TaskAccepted, TaskSummary
@@ -222,7 +222,7 @@ class Service:
     async def diff(self, row: TaskRow) -> bytes:
         """A task's diff. RequestRefused (409) if there is none yet."""
         with _refusing():
-            return await asyncio.to_thread(diff_of, self.repo, row, self.view(row).state(row))
+            return await asyncio.to_thread(diff_of, self.repo, row, load_state(self.engine.store, row))
 
     async def log(self, run_id: str) -> str:
         """What a verification printed. RequestRefused (404) if there was no such run."""
