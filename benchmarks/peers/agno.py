@@ -1,0 +1,23 @@
+"""agno: Agent with a model of an OpenAI-compatible server."""
+
+import os
+import sys
+
+sys.path = [
+    folder for folder in sys.path if not folder.endswith("/peers")
+]  # this file must not hide the package
+os.environ["AGNO_TELEMETRY"] = "false"
+
+from agno.agent import Agent
+from agno.models.openai.like import OpenAILike
+from session import SYSTEM, TASK, Place, measure, read_file
+
+
+async def session(url: str, turns: int, place: Place) -> str:
+    """One task."""
+    model = OpenAILike(id="fake", base_url=url, api_key="x")
+    agent = Agent(model=model, tools=[read_file], instructions=SYSTEM, telemetry=False)
+    return str((await agent.arun(TASK)).content)
+
+
+measure(session)

@@ -1,0 +1,215 @@
+"""Medians, ratios and pictures of what was measured."""
+
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log10
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+OURS = "Headgate"
+FLOOR = "floor with SQLite FULL"
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Target(NamedTuple):
+    """What one figure should be."""
+
+    what: str
+    most: float | None
+    found: float | None
+    """None if it was not measured."""
+    unit: str = "×"
+    least: float | None = None
+
+    def as_row(self) -> tuple[str, ...]:
+        """For the table of targets."""
+        wanted = (
+            f"at most {self.most:g} {self.unit}"
+            if self.most is not None
+            else f"at least {self.least:g} {self.unit}"
+        )
+        if self.found is None:
+            return self.what, wanted, "not measured", ""
+        met = self.found <= self.most if self.most is not None else self.found >= (self.least or 0)
+        return self.what, wanted, f"{self.found:.2f} {self.unit}", "yes" if met else "no"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _medians(
+    rows: Rows, suite: str, value: Callable[[Mapping[str, Any]], float], **only: Any
+) -> dict[str, float]:
+    """By name, in the order in which they came."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["suite"] == suite and all(row[name] == wanted for name, wanted in only.items()):
+            found.setdefault(row["name"], []).append(value(row))
+    return {name: median(values) for name, values in found.items()}
+
+
+def _ms(row: Mapping[str, Any]) -> float:
+    return float(row["ms_a_turn"])
+
+
+def _tasks_a_second(row: Mapping[str, Any]) -> float:
+    return float(row["sessions"] / row["seconds"])
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one is not None and other else None
+
+
+def targets(rows: Rows) -> list[Target]:
+    """What Headgate should reach, as ratios within one run."""
+    at = {turns: _medians(rows, "turns", _ms, turns=turns) for turns in (50, 200, 400)}
+    many = _medians(rows, "many", _tasks_a_second)
+    start = _medians(rows, "start", lambda row: row["seconds"] / row["python"])
+    tree = _medians(rows, "tree", lambda row: row["seconds"] / (row["beside_seconds"] or 1))
+    task = _medians(rows, "task", lambda row: 1e3 * row["processor"])
+    memory = _medians(rows, "turns", lambda row: row["peak_bytes"] / 1e6, turns=200)
+    log = _medians(rows, "turns", lambda row: row["log_bytes"] / (row["turns"] * CONTENT_BYTES), turns=200)
+    agno = many.get("agno")
+    scout = tree.get("ask_scout")
+    beside_floor = _ratio(at[200].get(OURS), at[200].get(FLOOR))
+    growth = _ratio(at[400].get(OURS), at[50].get(OURS))
+    large = "50,000 files: "
+    return [
+        Target("CPU of a turn at 200 turns, beside the floor with SQLite FULL", 3, beside_floor),
+        Target("CPU of a turn at 400 turns, beside one at 50", 1.2, growth),
+        Target("50 tasks of 20 turns at once", None, many.get(OURS), "tasks/s", 10 * agno if agno else 60),
+        Target("CPU of a task with one call", 25, task.get(OURS), "ms"),
+        Target("memory at 200 turns", 70, memory.get(OURS), "MB"),
+        Target("log, beside what was said", 2, log.get(OURS)),
+        Target("`import headgate`, beside an empty program", 6, start.get("import headgate")),
+        Target("`headgate --help`", 4, start.get("headgate --help")),
+        Target("`headgate run`, to its first request", 20, start.get("headgate run, to its first request")),
+        Target(large + "to the first request, beside `git status`", 3, tree.get("to the first request")),
+        Target(large + "a shell call, beside `git status`", 2, tree.get("shell")),
+        Target(large + "`search`, beside ripgrep", 1.5, tree.get("search")),
+        Target(large + "`find_files`, beside ripgrep", 1.5, tree.get("find_files")),
+        Target(large + "a later question to a scout", 50, scout and 1e3 * scout, "ms"),
+    ]
+
+
+CONTENT_BYTES = 1_270
+"""What is said in a turn of the suites, encoded: a call and 1,024 characters of a file."""
+
+
+def as_text(rows: Rows) -> str:
+    """The tables, in Markdown."""
+    parts = [_table(("figure", "target", "measured", "met"), (target.as_row() for target in targets(rows)))]
+    by_turns = {turns: _medians(rows, "turns", _ms, turns=turns) for turns in (50, 200, 400)}
+    if by_turns[200]:
+        memory = _medians(rows, "turns", lambda row: row["peak_bytes"] / 1e6, turns=200)
+        first = _medians(rows, "turns", lambda row: row["first_bytes"] / 1e3, turns=50)
+        floor = by_turns[200].get(FLOOR)
+        lines = [
+            (
+                name,
+                *(f"{by_turns[turns].get(name, 0):.2f}" for turns in (50, 200, 400)),
+                f"{ms / floor:.1f} ×" if floor else "",
+                f"{memory[name]:.0f}",
+                f"{first[name]:.1f}",
+            )
+            for name, ms in sorted(by_turns[200].items(), key=lambda one: one[1])
+        ]
+        head = (
+            "CPU ms a turn",
+            "50 turns",
+            "200 turns",
+            "400 turns",
+            "beside the floor",
+            "peak MB",
+            "first request KB",
+        )
+        parts.append(_table(head, lines))
+    if many := _medians(rows, "many", _tasks_a_second):
+        ordered = sorted(many.items(), key=lambda one: -one[1])
+        parts.append(
+            _table(("50 tasks of 20 turns at once", "tasks a second"), ((n, f"{v:.1f}") for n, v in ordered))
+        )
+    if task := _medians(rows, "task", lambda row: 1e3 * row["processor"]):
+        others = _medians(rows, "task", lambda row: 1e3 * row["processor_others"])
+        lines = [
+            (name, f"{ms:.1f}", f"{others[name]:.1f}")
+            for name, ms in sorted(task.items(), key=lambda one: one[1])
+        ]
+        parts.append(_table(("a task with one call", "CPU ms", "of these in other processes"), lines))
+    if start := _medians(rows, "start", lambda row: row["seconds"] / row["python"]):
+        seconds = _medians(rows, "start", lambda row: row["seconds"])
+        lines = [(name, f"{seconds[name]:.2f}", f"{ratio:.1f} ×") for name, ratio in start.items()]
+        parts.append(_table(("start", "seconds", "beside `python -c pass`"), lines))
+    if tree := _medians(rows, "tree", lambda row: 1e3 * row["seconds"]):
+        beside = _medians(rows, "tree", lambda row: 1e3 * row["beside_seconds"])
+        what = {row["name"]: row["beside"] for row in rows if row["suite"] == "tree"}
+        lines = [
+            (
+                name,
+                f"{ms:.0f}",
+                what[name],
+                f"{beside[name]:.0f}" if what[name] else "",
+                f"{ms / beside[name]:.1f} ×" if what[name] else "",
+            )
+            for name, ms in tree.items()
+        ]
+        parts.append(_table(("50,000 files", "ms", "beside", "ms", "ratio"), lines))
+    return "\n\n".join(parts)
+
+
+def machine() -> str:
+    """What it was measured on."""
+    cpu = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.processor(),
+    )
+    system = f"{platform.system()} {platform.release()}; Python {platform.python_version()}"
+    return f"{cpu}, {os.cpu_count()} processors; {system}"
+
+
+def bars(title: str, values: Mapping[str, float], unit: str) -> str:
+    """A picture of figures that differ by orders of magnitude: a bar's length is the figure's logarithm."""
+    least = min(values.values()) / 2
+    span = log10(max(values.values()) / least)
+    height = 56 + 26 * len(values)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}">',
+        "<style>text{font:13px sans-serif}text{fill:#1f2328}.bar{fill:#8c959f}.ours{fill:#0969da}"
+        "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bar{fill:#6e7681}.ours{fill:#4493f8}}</style>",
+        f'<text x="8" y="22" font-weight="bold">{title}</text>',
+    ]
+    for number, (name, value) in enumerate(values.items()):
+        y, length = 40 + 26 * number, max(2.0, 400 * log10(value / least) / span)
+        kind = "ours" if name.startswith(OURS) else "bar"
+        parts.append(f'<text x="212" y="{y + 15}" text-anchor="end">{name}</text>')
+        parts.append(f'<rect class="{kind}" x="220" y="{y}" width="{length:.0f}" height="20"/>')
+        parts.append(f'<text x="{228 + length:.0f}" y="{y + 15}">{value:.3g} {unit}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def write(rows: Rows) -> None:
+    """docs/performance.md, between its marks, and the pictures beside it."""
+    turns = dict(sorted(_medians(rows, "turns", _ms, turns=200).items(), key=lambda one: one[1]))
+    many = dict(sorted(_medians(rows, "many", _tasks_a_second).items(), key=lambda one: -one[1]))
+    if turns:
+        (DOCS / "performance-turns.svg").write_text(
+            bars("CPU of one turn, in a conversation of 200", turns, "ms")
+        )
+    if many:
+        (DOCS / "performance-many.svg").write_text(bars("50 tasks of 20 turns at once", many, "tasks/s"))
+    page = DOCS / "performance.md"
+    text = page.read_text()
+    begin, end = "<!-- measured -->\n", "<!-- end -->"
+    before, _, rest = text.partition(begin)
+    rounds = 1 + max(row["round"] for row in rows)
+    said = f"Measured on {machine()}. Medians of {rounds} rounds, in which all took turns.\n\n"
+    page.write_text(f"{before}{begin}\n{said}{as_text(rows)}\n\n{end}{rest.partition(end)[2]}")
