@@ -7,7 +7,7 @@ MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -g
 
 pytest = PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs --tier $(1)
 
-.PHONY: demo test check everything rest failed lint compiled format docs bestiary eval-local clean
+.PHONY: demo test check everything rest failed lint compiled format docs bestiary bench eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
@@ -63,6 +63,11 @@ docs: $(VENV)/.installed-dev
 
 bestiary: $(VENV)/.installed-dev
 	@PYTHONPATH=tests $(BIN)/python -m bestiary
+
+# What Headgate adds to a turn and to a task, beside a floor and the peers that benchmarks/install-peers has installed.
+# Writes docs/performance.md. Nothing else should run on the machine meanwhile. BENCH="turns many --rounds 1" measures a part.
+bench: $(VENV)/.installed-dev
+	@PYTHONPATH=benchmarks $(BIN)/python benchmarks/run.py $(if $(BENCH),$(BENCH),--write)
 
 # Takes an hour or more: a real model of 1.12 GB, downloaded once, on 26 small bugs. EVAL="--tasks subset" runs fewer.
 eval-local: $(VENV)/.installed-dev

@@ -14,6 +14,29 @@ FLOOR = "floor with SQLite FULL"
 Rows = Sequence[Mapping[str, Any]]
 
 
+INTRO = """\
+# What Headgate costs
+
+An agent spends most of its time waiting for a model. What the agent itself adds matters in three places:
+on a laptop that runs the model too, in a queue of many tasks, and while somebody waits for the first
+request. This page measures that part alone: the model is a server that answers at once.
+
+Every peer does the same work: `read_file` is called once in each turn and returns 1,024 characters.
+Headgate does it as it always does, as a task in a git repository, with its queue, a log that is on the
+disk before the next request is sent (`synchronous=FULL`), snapshots of the tree, rules and a report.
+`floor` is a hand-written HTTP client that encodes each message once; `floor with SQLite FULL` also
+commits each turn to a table. The other agents keep no log, except inspect_ai. mini-swe-agent starts a
+shell in each turn, which is how it works.
+
+Run `make bench` for the same tables on your machine. `benchmarks/install-peers` installs the peers
+first; without it, only the floor is beside Headgate.
+
+![CPU of one turn](performance-turns.svg)
+![Tasks at once](performance-many.svg)
+
+"""
+
+
 class Target(NamedTuple):
     """What one figure should be."""
 
@@ -197,7 +220,7 @@ def bars(title: str, values: Mapping[str, float], unit: str) -> str:
 
 
 def write(rows: Rows) -> None:
-    """docs/performance.md, between its marks, and the pictures beside it."""
+    """docs/performance.md, and the pictures beside it."""
     turns = dict(sorted(_medians(rows, "turns", _ms, turns=200).items(), key=lambda one: one[1]))
     many = dict(sorted(_medians(rows, "many", _tasks_a_second).items(), key=lambda one: -one[1]))
     if turns:
@@ -206,10 +229,6 @@ def write(rows: Rows) -> None:
         )
     if many:
         (DOCS / "performance-many.svg").write_text(bars("50 tasks of 20 turns at once", many, "tasks/s"))
-    page = DOCS / "performance.md"
-    text = page.read_text()
-    begin, end = "<!-- measured -->\n", "<!-- end -->"
-    before, _, rest = text.partition(begin)
     rounds = 1 + max(row["round"] for row in rows)
     said = f"Measured on {machine()}. Medians of {rounds} rounds, in which all took turns.\n\n"
-    page.write_text(f"{before}{begin}\n{said}{as_text(rows)}\n\n{end}{rest.partition(end)[2]}")
+    (DOCS / "performance.md").write_text(f"{INTRO}{said}{as_text(rows)}\n")
