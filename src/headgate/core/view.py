@@ -112,13 +112,13 @@ def size_of(messages: Iterable[Message]) -> int:
 
 def sent_chars(body: bytes, messages: Sequence[Message]) -> int:
     """The size of a request as it was sent, in which images count as what they cost."""
-    images = sum(len(message.images) for message in messages)
-    return len(body) - image_chars(messages) + images * _IMAGE_COST
+    shown = [image for message in messages if message.images for image in message.images]
+    return len(body) + sum(_IMAGE_COST - len(image.data) for image in shown)
 
 
 def image_chars(messages: Iterable[Message]) -> int:
     """The characters of all images, which are no text: nobody reads them as tokens."""
-    return sum(len(image.data) for message in messages for image in message.images)
+    return sum(len(image.data) for message in messages if message.images for image in message.images)
 
 
 def request_size(request: Request) -> int:

@@ -63,20 +63,20 @@ def _plain(value: object) -> object:
 
 def text_in(source: Any, key: str) -> str:
     """The text under a key; empty where there is none."""
-    value = source.get(key) if isinstance(source, Mapping) else None
+    value = source.get(key) if isinstance(source, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def mapping_in(source: Any, key: str) -> Mapping[str, Any]:
     """The mapping under a key; empty where there is none."""
-    value = source.get(key) if isinstance(source, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+    value = source.get(key) if isinstance(source, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def mappings_in(source: Any, key: str) -> list[Mapping[str, Any]]:
     """The mappings in the list under a key."""
-    value = source.get(key) if isinstance(source, Mapping) else None
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    value = source.get(key) if isinstance(source, dict) else None
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 # Ids for tool calls: unique in a transcript whatever a server sends.

@@ -21,6 +21,7 @@ from headgate.core import (
     Request,
     Timeouts,
     image_chars,
+    request_size,
 )
 from headgate.errors import ConfigError, ModelError
 from headgate.models.encoding import encode_json, mapping_in, mappings_in, text_in
@@ -263,7 +264,7 @@ class CutPromptDetector:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         reply = await self._inner.reply(request, on_delta)
         read = reply.usage.prompt
-        if not read:
+        if not read or read >= request_size(request) / CHARS_PER_TOKEN:
             return reply
         # What was sent has just been encoded; only its size is looked at.
         talk = sum(len(message.wire.get(self._endpoint.provider, b"")) for message in request.messages)

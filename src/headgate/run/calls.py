@@ -177,7 +177,9 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         )
         text += "".join(guides.values())
     changed = tuple(change.path for change in outcome.changes)
-    told = outcome.told or await asyncio.to_thread(_count_lines, outcome.changes)
+    told = outcome.told
+    if outcome.changes and not told:
+        told = await asyncio.to_thread(_count_lines, outcome.changes)
     return CallAnswer(
         text, "", outcome.read, changed, outcome.restored, outcome.sources, tree, told, tuple(guides)
     )
