@@ -186,7 +186,7 @@ async def test_what_is_typed_is_kept_while_the_server_is_away_and_sent_with_a_ke
             await expect(page.get_by_label("Go on from here")).to_have_value("Half a line")
             await page.get_by_role("button", name="follow-up").click()
             await page.wait_for_url("**/tasks/t2")
-            await expect(page.get_by_text("follow-up of t1")).to_be_visible()
+            await expect(page.get_by_text("follow-up of t1", exact=True)).to_be_visible()
 
 
 async def test_keys_move_through_lists_and_to_the_search(served: Path) -> None:
