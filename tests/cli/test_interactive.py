@@ -164,7 +164,8 @@ def test_a_closed_terminal_is_no_cancellation(repo: Path, told: bool) -> None:
 
 
 def test_a_graceful_stop(repo: Path) -> None:
-    (repo / "script.yaml").write_text(GATED.replace("- text: Wrote new.txt.\n", ""))
+    gated = GATED.splitlines(keepends=True)[1]
+    (repo / "script.yaml").write_text(f"{gated}- calls: [{{stage_done: {{summary: I stopped here.}}}}]\n")
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
         terminal.wait((repo / "started").exists)
@@ -173,6 +174,7 @@ def test_a_graceful_stop(repo: Path) -> None:
         (repo / "go").touch()
         terminal.wait_for("Asked to conclude")
         terminal.wait(lambda: states(repo)["t1"] != "RUNNING")
+    assert states(repo) == {"t1": "SUCCESS"}
 
 
 def test_a_long_paste_is_one_task(repo: Path) -> None:
