@@ -97,7 +97,7 @@ async def working_alone(folder: Folder, store: Store, task_id: str, now: Clock) 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be written to the user's own tree, and what the log is told of it."""
+    """The changes to write to the user's own tree, and the event that announces them in the log."""
 
     changes: tuple[ProposedChange, ...]
     started: RewriteStarted
