@@ -86,6 +86,7 @@ def run_peer(peer: Peer, asked: tuple[str, ...], url: str) -> list[dict[str, Any
     """What one peer needed, for each number of turns. Empty if it failed, which is said."""
     command = [
         peer.python,
+        "-P",  # a peer's file has the name of its package, and would be imported in its place
         HERE / "peers" / f"{peer.file}.py",
         "--url",
         url,

@@ -1,11 +1,7 @@
 """agno: Agent with a model of an OpenAI-compatible server."""
 
 import os
-import sys
 
-sys.path = [
-    folder for folder in sys.path if not folder.endswith("/peers")
-]  # this file must not hide the package
 os.environ["AGNO_TELEMETRY"] = "false"
 
 from agno.agent import Agent

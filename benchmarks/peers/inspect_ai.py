@@ -1,11 +1,7 @@
 """inspect_ai: its react agent in an evaluation, with its log, which it always writes."""
 
 import os
-import sys
 
-sys.path = [
-    folder for folder in sys.path if not folder.endswith("/peers")
-]  # this file must not hide the package
 os.environ |= {"INSPECT_DISPLAY": "none", "INSPECT_LOG_LEVEL": "warning"}
 
 from inspect_ai import Task, eval_async

@@ -1,11 +1,7 @@
 """langchain's create_agent, which runs on langgraph."""
 
 import os
-import sys
 
-sys.path = [
-    folder for folder in sys.path if not folder.endswith("/peers")
-]  # this file must not hide the package
 os.environ["LANGSMITH_TRACING"] = "false"
 
 from langchain.agents import create_agent

@@ -1,11 +1,5 @@
 """pydantic-ai: Agent with a model of an OpenAI-compatible server."""
 
-import sys
-
-sys.path = [
-    folder for folder in sys.path if not folder.endswith("/peers")
-]  # this file must not hide the package
-
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider

@@ -1,11 +1,5 @@
 """smolagents: ToolCallingAgent, without its display."""
 
-import sys
-
-sys.path = [
-    folder for folder in sys.path if not folder.endswith("/peers")
-]  # this file must not hide the package
-
 from session import SYSTEM, TASK, Place, measure, read_file
 from smolagents import LogLevel, OpenAIServerModel, ToolCallingAgent, tool
 
