@@ -358,7 +358,7 @@ from headgate.core.view import (
     build_view,
     estimate_missing,
     image_chars,
+    image_surplus,
     request_size,
-    sent_chars,
     size_of,
 )

@@ -110,10 +110,10 @@ def size_of(messages: Iterable[Message]) -> int:
     )
 
 
-def sent_chars(body: bytes, messages: Sequence[Message]) -> int:
-    """The size of a request as it was sent, in which images count as what they cost."""
+def image_surplus(messages: Iterable[Message]) -> int:
+    """By how much a request with these messages is larger than what it costs: images cost less."""
     shown = [image for message in messages if message.images for image in message.images]
-    return len(body) + sum(_IMAGE_COST - len(image.data) for image in shown)
+    return sum(len(image.data) - _IMAGE_COST for image in shown)
 
 
 def image_chars(messages: Iterable[Message]) -> int:

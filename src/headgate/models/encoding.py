@@ -1,7 +1,7 @@
 """JSON to and from the wire, values in what a server sent, and ids for calls."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -85,15 +85,21 @@ def mappings_in(source: Any, key: str) -> list[Mapping[str, Any]]:
 class CallIds:
     """Gives each call of a reply an id that is unique in the transcript, the server's own if possible."""
 
-    def __init__(self, messages: Iterable[Message], used: Collection[str] = ()) -> None:
-        self._used = {call.id for message in messages for call in message.calls}.union(used)
+    def __init__(self, *used: Container[str]) -> None:
+        self._taken: set[str] = set()
+        self._used = (*used, self._taken)
         self._number = 0
 
     def take(self, proposed: str) -> str:
         """The proposed id, or the next free `call_N`."""
         name = proposed
-        while not name or name in self._used:
+        while not name or any(name in used for used in self._used):
             self._number += 1
             name = f"call_{self._number}"
-        self._used.add(name)
+        self._taken.add(name)
         return name
+
+
+def call_ids(messages: Iterable[Message]) -> set[str]:
+    """The ids of the calls in a conversation."""
+    return {call.id for message in messages for call in message.calls}

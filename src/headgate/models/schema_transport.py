@@ -16,7 +16,7 @@ from headgate.models.call_schemas import (
     find_cut_string,
     room_for,
 )
-from headgate.models.encoding import CallIds, arguments_as_object, encode_json
+from headgate.models.encoding import CallIds, arguments_as_object, call_ids, encode_json
 from headgate.models.profile import Profile
 from headgate.models.rendering import Rendering, describe_tools
 from headgate.models.servers import ServerKind
@@ -182,7 +182,7 @@ class SchemaModel:
         why = decision.get("thought")
         called = str(decision["name"])
         name = called if is_variant(tool, called) else tool.name
-        call = ToolCall(CallIds(request.messages).take(""), name, values)
+        call = ToolCall(CallIds(call_ids(request.messages)).take(""), name, values)
         return call, why if isinstance(why, str) else ""
 
     def _refuse_cut(self, tool: ToolSpec, arguments: Mapping[str, Any], tightness: int) -> None:

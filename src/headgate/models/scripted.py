@@ -19,7 +19,7 @@ from headgate.errors import (
     ModelUnavailable,
     ReplyInvalid,
 )
-from headgate.models.encoding import CallIds, encode_json
+from headgate.models.encoding import CallIds, call_ids, encode_json
 
 _LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_DEPTH = 200
@@ -241,7 +241,7 @@ class ScriptedModel:
             await asyncio.sleep(entry.delay)
         if entry.error:
             return entry.error.as_error()
-        ids = CallIds(request.messages, self._ids)
+        ids = CallIds(call_ids(request.messages), self._ids)
         calls = [
             ToolCall(ids.take(""), name, _argument_text(value))
             for call in entry.calls

@@ -24,7 +24,7 @@ from headgate.core import (
     written,
 )
 from headgate.errors import CallUnknown, ReplyInvalid
-from headgate.models.encoding import CallIds
+from headgate.models.encoding import CallIds, call_ids
 from headgate.models.profile import Profile
 from headgate.models.rendering import Rendering, describe_tools
 from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls, sort_stream
@@ -189,7 +189,7 @@ def with_parsed(reply: Reply, parsed: ParsedReply, request: Request) -> Reply:
     reasoning = "\n".join(part for part in (message.reasoning, parsed.reasoning) if part)
     if not parsed.calls and not parsed.reasoning:
         return reply
-    ids = CallIds(request.messages, [call.id for call in message.calls])
+    ids = CallIds(call_ids([*request.messages, message]))
     found = tuple(ToolCall(ids.take(call.id), call.name, call.arguments) for call in parsed.calls)
     changed = replace(
         message, content=parsed.content, reasoning=reasoning, calls=message.calls + found, wire={}

@@ -18,11 +18,13 @@ from headgate.core import (
     ToolSpec,
     Usage,
     clean_text,
+    image_surplus,
 )
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
     CallIds,
     arguments_as_object,
+    call_ids,
     decode_json,
     encode_json,
     mapping_in,
@@ -84,7 +86,7 @@ class MessagesAssembly(Assembly):
         self._take_stop(body)
         self.ended = self.done = True
 
-    def reply(self, ids: CallIds) -> Reply:
+    def reply(self, ids: CallIds, sent: int = 0) -> Reply:
         text, reasoning = [], []
         calls: list[ToolCall] = []
         blocks = [self._close_block(index, block) for index, block in sorted(self._blocks.items())]
@@ -107,7 +109,8 @@ class MessagesAssembly(Assembly):
             reasoning="\n".join(part for part in reasoning if part),
             opaque=encode_json(blocks).decode() if signed else "",
         )
-        return Reply(message, self._count_usage(), _FINISHES.get(self._stop, "calls" if calls else "stop"))
+        finish = _FINISHES.get(self._stop, "calls" if calls else "stop")
+        return Reply(message, self._count_usage(), finish, sent=sent)
 
     def _open_block(self, index: int, block: Mapping[str, Any]) -> None:
         self._blocks[index] = dict(block)
@@ -197,7 +200,9 @@ class AnthropicModel:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         assembly = MessagesAssembly(on_delta, request.enough, most_characters(request, self._settings))
-        return await exchange(self._client, "/messages", self._encode(request), assembly, request)
+        body, used = self._encode(request), call_ids(request.messages)
+        size = len(body) - image_surplus(request.messages)
+        return await exchange(self._client, "/messages", body, assembly, size, used)
 
     def _encode(self, request: Request) -> bytes:
         system, rest = _split_system(request.messages)

@@ -2,20 +2,21 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core import (
     CHARS_PER_TOKEN,
     Delta,
     Enough,
+    Message,
     ModelSettings,
     OnDelta,
     Reply,
     Request,
     clean_text,
-    sent_chars,
+    image_surplus,
     written,
 )
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
@@ -155,8 +156,8 @@ class Assembly(ABC):
         """Takes a whole reply. ValueError where the body is none."""
 
     @abstractmethod
-    def reply(self, ids: CallIds) -> Reply:
-        """The reply, as far as it has come."""
+    def reply(self, ids: CallIds, sent: int = 0) -> Reply:
+        """The reply, as far as it has come, to a request of this size."""
 
     @property
     @abstractmethod
@@ -228,10 +229,10 @@ class SseParser:
         if not line:
             data, self._data = self._data, []
             return "\n".join(data) if data else None
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._data.append(value)
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" ").decode("utf-8", "replace"))
+        elif line == b"data":
+            self._data.append("")
         return None
 
 
@@ -271,21 +272,62 @@ _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _TWO_LINES = regex(rb'\s*\{".*\}\r?\n\{"')
 
 
-async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly, request: Request) -> Reply:
+@dataclass
+class SentTalk:
+    """The conversation that the latest request held, encoded: a request that continues it adds what is new.
+
+    So a turn costs its own messages, however long the conversation is.
+    """
+
+    encode: Callable[[Message, str], bytes]
+    """A message as the wire format has it; the text is the name of the tool whose result it is."""
+    wire: str
+    """The wire format's key in `Message.wire`."""
+    joined: bytes = b""
+    """The messages, with commas between them."""
+    tools: dict[str, str] = field(default_factory=dict)
+    """The name of the tool that each call is for, by the call's id."""
+    surplus: int = 0
+    """See `image_surplus`."""
+    _messages: list[Message] = field(default_factory=list)
+
+    def take(self, messages: Sequence[Message]) -> bytes:
+        """The messages of a request, encoded and joined."""
+        messages = list(messages)
+        count = len(self._messages)
+        if not count or messages[:count] != self._messages:
+            count, self.joined, self.tools, self.surplus = 0, b"", {}, 0
+        new = messages[count:]
+        parts = [self.joined] if count else []
+        for message in new:
+            self.tools.update((call.id, call.name) for call in message.calls)
+            data = message.wire.get(self.wire)
+            if data is None:
+                data = message.wire[self.wire] = self.encode(message, self.tools.get(message.call_id, ""))
+            parts.append(data)
+        self.joined, self._messages = b",".join(parts), messages
+        self.surplus += image_surplus(new)
+        return self.joined
+
+
+async def exchange(
+    client: HttpClient, path: str, body: bytes, assembly: Assembly, sent: int, used: Container[str]
+) -> Reply:
     """Posts the body and returns the reply; any failure is one of the model errors.
 
-    A reply that was cut off has cost something all the same: all that was sent, and all that came.
+    A reply that was cut off has cost something all the same: all that was sent, and all that came. `sent` is
+    the size of the request, in which images count as what they cost; `used`, the ids of earlier calls.
     """
-    sent, ids = sent_chars(body, request.messages), CallIds(request.messages)
+    ids = CallIds(used)
     try:
         await _exchange(client, path, body, assembly)
     except ReplyInvalid as error:
         prompt, completion, cached = error.tokens
         error.tokens = (prompt or sent // CHARS_PER_TOKEN, completion, cached)
         error.estimated = error.estimated or not prompt
-        error.said = error.said or written(assembly.reply(ids).message)
+        error.said = error.said or written(assembly.reply(ids, sent).message)
         raise
-    return replace(assembly.reply(ids), sent=sent)
+    return assembly.reply(ids, sent)
 
 
 async def _exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
@@ -348,7 +390,7 @@ def _feed(answer: HttpAnswer, parser: SseParser | LineParser, chunk: bytes, asse
             payload = decode_json(data)
         except ValueError:
             payload = None
-        if not isinstance(payload, Mapping):
+        if not isinstance(payload, dict):
             server = endpoint_label(answer.endpoint)
             raise ServerTrouble(f"{server} sent an event that is not part of a reply.", "broken")
         # Some servers report a reached limit as an error although the reply is complete.
@@ -359,7 +401,7 @@ def _feed(answer: HttpAnswer, parser: SseParser | LineParser, chunk: bytes, asse
 
 def _read_whole(answer: HttpAnswer, body: bytes, assembly: Assembly) -> None:
     payload = answer.decode(body)
-    if isinstance(payload, Mapping):
+    if isinstance(payload, dict):
         if payload.get("error"):
             raise explain_event(answer.endpoint, payload)
         try:

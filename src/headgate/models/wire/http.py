@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from io import BytesIO
 from ipaddress import ip_address
 from types import SimpleNamespace, TracebackType
@@ -70,11 +70,9 @@ class HttpClient:
         if self._session is not None:
             await self._session.close()
 
-    @asynccontextmanager
-    async def post(self, path: str, body: bytes) -> AsyncIterator["HttpAnswer"]:
+    def post(self, path: str, body: bytes) -> AbstractAsyncContextManager["HttpAnswer"]:
         """Sends the body and yields the answer, whose status is 200. Leaving early drops the connection."""
-        async with self._request("POST", path, body, self._timeouts.first_token) as answer:
-            yield answer
+        return self._request("POST", path, body, self._timeouts.first_token)
 
     async def get_json(self, path: str) -> Any:
         """The decoded body of a plain GET."""
@@ -212,6 +210,8 @@ class HttpAnswer:
     async def drain(self) -> None:
         """Waits a moment for the end of the body, so that the connection can serve the next request."""
         content = self._response.content
+        if content.at_eof():
+            return
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while not content.at_eof():

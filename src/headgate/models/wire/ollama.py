@@ -28,6 +28,7 @@ from headgate.models.encoding import (
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import (
     Assembly,
+    SentTalk,
     exchange,
     most_characters,
     read_count,
@@ -63,7 +64,7 @@ class OllamaAssembly(Assembly):
         self.add(body)
         self.ended = self.done = True
 
-    def reply(self, ids: CallIds) -> Reply:
+    def reply(self, ids: CallIds, sent: int = 0) -> Reply:
         calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
         message = Message("assistant", self.text, calls, reasoning=self.reasoning)
         last = self._last
@@ -78,8 +79,8 @@ class OllamaAssembly(Assembly):
             _seconds(last.get("eval_duration")),
         )
         if last.get("done_reason") == "length":
-            return Reply(message, usage, "length", timing=timing)
-        return Reply(message, usage, "calls" if calls else "stop", timing=timing)
+            return Reply(message, usage, "length", timing=timing, sent=sent)
+        return Reply(message, usage, "calls" if calls else "stop", timing=timing, sent=sent)
 
     def _take_message(self, message: Mapping[str, Any]) -> None:
         self.take_piece(reasoning=text_in(message, "thinking"))
@@ -122,13 +123,16 @@ class OllamaModel:
         self._settings = settings
         self._client = client
         self._think = settings.think
+        self._talk = SentTalk(_encode_message, WIRE)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A model that cannot think is asked again, once, without that."""
         while True:
             assembly = OllamaAssembly(on_delta, request.enough, most_characters(request, self._settings))
             try:
-                return await exchange(self._client, "/api/chat", self._encode(request), assembly, request)
+                body = self._encode(request)
+                size, used = len(body) - self._talk.surplus, self._talk.tools
+                return await exchange(self._client, "/api/chat", body, assembly, size, used)
             except RequestRejected as rejected:
                 if self._think is None or not _ABOUT_THINKING.search(rejected.detail):
                     raise
@@ -136,15 +140,7 @@ class OllamaModel:
 
     def _encode(self, request: Request) -> bytes:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
-        names: dict[str, str] = {}
-        messages: list[bytes] = []
-        for message in request.messages:
-            names.update((call.id, call.name) for call in message.calls)
-            data = message.wire.get(WIRE)
-            if data is None:
-                data = message.wire[WIRE] = _encode_message(message, names.get(message.call_id, ""))
-            messages.append(data)
-        return join_body(self._encode_head(request), messages, request.tools)
+        return join_body(self._encode_head(request), self._talk.take(request.messages), request.tools)
 
     def _encode_head(self, request: Request) -> bytes:
         settings = self._settings

@@ -1,7 +1,7 @@
 """Models behind a chat-completions server: OpenAI and the many servers that speak its language."""
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -35,6 +35,7 @@ from headgate.models.encoding import (
 )
 from headgate.models.wire.exchange import (
     Assembly,
+    SentTalk,
     exchange,
     most_characters,
     read_count,
@@ -94,7 +95,7 @@ class ChatAssembly(Assembly):
         self.add(body)
         self.ended = True
 
-    def reply(self, ids: CallIds) -> Reply:
+    def reply(self, ids: CallIds, sent: int = 0) -> Reply:
         calls = tuple(
             ToolCall(ids.take(call.id), call.name, repair_text("".join(call.arguments)).strip() or "{}")
             for call in self._calls
@@ -106,7 +107,7 @@ class ChatAssembly(Assembly):
         if reasoning and self._reasoning_field not in ("", REASONING_FIELDS[0]):
             opaque = encode_json({"reasoning_field": self._reasoning_field}).decode()
         message = Message("assistant", self.text, calls, reasoning=reasoning, opaque=opaque)
-        return Reply(message, self._count_usage(), finish, timing=self._timing)
+        return Reply(message, self._count_usage(), finish, timing=self._timing, sent=sent)
 
     def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
         for name in REASONING_FIELDS:
@@ -179,18 +180,18 @@ class ChatAssembly(Assembly):
 
     def _take_usage(self, chunk: Mapping[str, Any]) -> None:
         for source in (chunk.get("x_groq"), chunk):
-            usage = source.get("usage") if isinstance(source, Mapping) else None
-            if isinstance(usage, Mapping):
+            usage = source.get("usage") if isinstance(source, dict) else None
+            if isinstance(usage, dict):
                 self._usage = usage
         timings = chunk.get("timings")
-        if isinstance(timings, Mapping):
+        if isinstance(timings, dict):
             self._cached = read_count(timings.get("cache_n"))
             prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
             self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
 
     def _take_progress(self, progress: object) -> None:
         """How far llama.cpp has read the prompt; sent before the first token."""
-        if isinstance(progress, Mapping) and self._on_delta and not self.started:
+        if isinstance(progress, dict) and self._on_delta and not self.started:
             self._on_delta(
                 Delta(read=(read_count(progress.get("processed")), read_count(progress.get("total"))))
             )
@@ -254,6 +255,7 @@ class OpenAIModel:
         self._settings = settings
         self._client = client
         self._dialect = Dialect()
+        self._talk = SentTalk(lambda message, tool: encode_message(message), WIRE)
         self._is_local = is_private(urlsplit(client.endpoint.root).hostname or "")
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
@@ -264,7 +266,8 @@ class OpenAIModel:
             options = self._options(request, dialect, watched=on_delta is not None)
             body = self._encode(request, options)
             try:
-                return await exchange(self._client, "/chat/completions", body, assembly, request)
+                size, used = len(body) - self._talk.surplus, self._talk.tools
+                return await exchange(self._client, "/chat/completions", body, assembly, size, used)
             except RequestRejected as rejected:
                 adapted = dialect.adapt(rejected.detail, options)
                 if adapted is None:
@@ -275,11 +278,7 @@ class OpenAIModel:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
         head = {"stream": True, "model": self._client.endpoint.model, **options}
         extra = {**self._settings.extra_body, **request.extra_body}
-        messages = [
-            message.wire.get(WIRE) or message.wire.setdefault(WIRE, encode_message(message))
-            for message in request.messages
-        ]
-        return join_body(encode_head(head, extra), messages, request.tools)
+        return join_body(encode_head(head, extra), self._talk.take(request.messages), request.tools)
 
     def _options(self, request: Request, dialect: Dialect, *, watched: bool) -> dict[str, Any]:
         """The fields that a server may not know, as far as there is something to say in them."""
@@ -314,9 +313,9 @@ def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
         raise ConfigError(f"The setting extra_body cannot be sent as JSON: {error}.") from error
 
 
-def join_body(head: bytes, messages: Iterable[bytes], tools: tuple[ToolSpec, ...]) -> bytes:
+def join_body(head: bytes, messages: bytes, tools: tuple[ToolSpec, ...]) -> bytes:
     """The whole body: what grows from turn to turn comes before what stays."""
-    return b"".join((head, b",".join(messages), b"]", encode_tools(tools), b"}"))
+    return b"".join((head, messages, b"]", encode_tools(tools), b"}"))
 
 
 def encode_message(message: Message) -> bytes:
