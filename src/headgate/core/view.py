@@ -145,6 +145,8 @@ def estimate_missing(reply: Reply, request: Request) -> Reply:
         added += Usage(completion=size_of([reply.message]) // CHARS_PER_TOKEN)
     prompt, completion = max(told.prompt, 0), max(told.completion, 0)
     told = Usage(prompt, completion, min(max(told.cached, 0), prompt))
+    if told == reply.usage and added == reply.aside:
+        return reply
     estimated = reply.estimated or added != reply.aside
     return replace(reply, usage=told, aside=added, estimated=estimated)
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
+from headgate.core import Model, ModelSettings, OnDelta, Reply, Request, Usage
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, is_hosted, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
@@ -90,7 +90,8 @@ class AutoModel:
             raise
         if not request.tools:
             return reply
-        return replace(self._tell_change(reply), aside=reply.aside + self._inquiry.take_spent())
+        reply, spent = self._tell_change(reply), self._inquiry.take_spent()
+        return replace(reply, aside=reply.aside + spent) if spent != Usage() else reply
 
     def _tell_change(self, reply: Reply) -> Reply:
         """The reply, with a remark if calls are asked for in another way from now on."""

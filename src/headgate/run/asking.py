@@ -125,12 +125,12 @@ async def reply_in_time(
     began, heard = job.clock.now(), _Heard(on_delta)
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
-            hurry = None if is_stopped else asyncio.create_task(_cut_when_stopped(job, limit))
+            watch = None if is_stopped else _StopWatch(job, limit)
             try:
                 reply = await job.models.clients[model].reply(request, heard.hear if on_delta else None)
             finally:
-                if hurry:
-                    hurry.cancel()
+                if watch:
+                    watch.end()
     except TimeoutError:
         if not limit.expired():
             raise
@@ -142,10 +142,22 @@ async def reply_in_time(
     return estimate_missing(reply, request)
 
 
-async def _cut_when_stopped(job: Job, limit: asyncio.Timeout) -> None:
+class _StopWatch:
     """Leaves a reply only a few seconds more once somebody wants the task concluded."""
-    while not job.people.stopping():
-        await asyncio.sleep(STOP_POLL)
-    soon, due = asyncio.get_running_loop().time() + job.people.stop_seconds, limit.when()
-    if due is None or soon < due:
-        limit.reschedule(soon)
+
+    def __init__(self, job: Job, limit: asyncio.Timeout) -> None:
+        self._people, self._limit = job.people, limit
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(STOP_POLL, self._look)
+
+    def _look(self) -> None:
+        if not self._people.stopping():
+            self._next = self._loop.call_later(STOP_POLL, self._look)
+            return
+        soon, due = self._loop.time() + self._people.stop_seconds, self._limit.when()
+        if (due is None or soon < due) and not self._limit.expired():
+            self._limit.reschedule(soon)
+
+    def end(self) -> None:
+        """The reply has come, or is not waited for any more."""
+        self._next.cancel()

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+import orjson
+
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
@@ -30,7 +32,6 @@ from headgate.core import (
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
 from headgate.patterns import regex
 from headgate.reading import repair_json
-from headgate.run.first_messages import nested_guides
 from headgate.run.stage import StageRun, leader_of
 from headgate.run.tool_runs import run_tool
 from headgate.tools import Tool, cap
@@ -169,13 +170,9 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     begun = run.job.state[Calls].open.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
-    outcome, tree = await run_tool(run, call, tool, args)
-    text, guides = outcome.text, dict[str, str]()
-    if run.job.pinned.agents_md and outcome.read:
-        guides = await asyncio.to_thread(
-            nested_guides, run.job.place.context.workspace, run.transcript, outcome.read
-        )
-        text += "".join(guides.values())
+    outcome, tree, guides = await run_tool(run, call, tool, args)
+    run.transcript.guides_given.update(guides)
+    text = outcome.text + "".join(guides.values())
     changed = tuple(change.path for change in outcome.changes)
     told = outcome.told
     if outcome.changes and not told:
@@ -255,8 +252,8 @@ def _finished(
 def call_key(name: str, arguments: str) -> str:
     """Stands for a call: the same for the same arguments, however they are written."""
     try:
-        written = json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
+        written = orjson.dumps(orjson.loads(arguments), option=orjson.OPT_SORT_KEYS).decode()
+    except (ValueError, RecursionError, TypeError):
         written = arguments
     return _digest(f"{name} {written}")
 

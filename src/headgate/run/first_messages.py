@@ -66,10 +66,9 @@ def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str,
             guide = str(folder / NAME)
             if str(folder) == "." or guide == path:
                 break
-            if guide in transcript.guides_given:
+            if guide in transcript.guides_given or guide in found:
                 break
             if text := read_guide(workspace, guide):
-                transcript.guides_given.add(guide)
                 found[guide] = f"\n\n[{show_path(guide)}, which applies to this file]\n{text}"
                 break
     return found

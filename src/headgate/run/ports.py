@@ -5,7 +5,7 @@ Each act is recorded after the start of the call that makes it.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.core import (
@@ -21,6 +21,7 @@ from headgate.core import (
 )
 from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
+from headgate.run.first_messages import nested_guides
 from headgate.run.job import Job
 from headgate.run.stage import StageRun
 from headgate.run.verification import run_verification
@@ -42,11 +43,13 @@ class CallPorts:
     """The tool ran the project's tests."""
     fault: Exception | None = None
     """What went wrong in the runtime while the tool used a port. The tool cannot answer for it."""
+    guides: dict[str, str] = field(default_factory=dict)
+    """The guides for what the tool has read; see `nested_guides`."""
 
     async def call(self, tool: Tool, args: Args) -> Outcome:
         """Runs a tool with these ports. After a fault the task cannot go on, whatever the tool made of it."""
         try:
-            outcome = await tool.run(self._context(), args)
+            outcome = await tool.run(self._context(), args, self._find_guides)
         except ToolError:
             if self.fault is None:
                 raise
@@ -54,19 +57,18 @@ class CallPorts:
             raise self.fault
         return outcome
 
+    def _find_guides(self, outcome: Outcome) -> None:
+        if self.run.job.pinned.agents_md:
+            workspace = self.run.job.place.context.workspace
+            self.guides = nested_guides(workspace, self.run.transcript, outcome.read)
+
     def _context(self) -> ToolContext:
         context = self.run.job.place.context
-        may_write = any(spec.category == "write" for spec in self.run.scope.every)
         times = (self.run.seconds_left(), self.run.job.seconds_left())
         left = [seconds for seconds in times if seconds is not None]
+        timeout = max(min([context.search_timeout, *left]), 0.1)
         return replace(
-            context,
-            sandbox=context.sandbox
-            if may_write or not context.sandbox
-            else context.sandbox.without_writing(),
-            search_timeout=max(min([context.search_timeout, *left]), 0.1),
-            made=self._made,
-            stage=self,
+            context, sandbox=self.run.scope.sandbox, search_timeout=timeout, made=self._made, stage=self
         )
 
     def _made(self, path: str) -> bool:

@@ -13,6 +13,7 @@ from headgate.core import (
     ToolSpec,
     full_tool_name,
 )
+from headgate.process import Sandbox
 from headgate.tools import STATUS_TOOL, Tool, stage_done_tool, status_tool
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ class Scope:
         admitted = [spec for spec in specs if stage.admits(spec) and spec.name not in self.own]
         admitted += [tool.spec for tool in self.own.values() if tool.name != others]
         return (*admitted, *self._with_status(admitted), self.done.spec)
+
+    @cached_property
+    def sandbox(self) -> Sandbox | None:
+        """What its commands run in: a stage without tools that write cannot write by a command, either."""
+        sandbox = self._job.place.context.sandbox
+        if sandbox is None or any(spec.category == "write" for spec in self.every):
+            return sandbox
+        return sandbox.without_writing()
 
     def _with_status(self, admitted: Iterable[ToolSpec]) -> Specs:
         """The status report comes with tools that get something done, or where the stage names it."""

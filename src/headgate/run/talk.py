@@ -153,6 +153,7 @@ async def _tell_task(run: StageRun) -> None:
     if run.job.pinned.agents_md and files:
         workspace = run.job.place.context.workspace
         guides = await asyncio.to_thread(nested_guides, workspace, run.transcript, files)
+        run.transcript.guides_given.update(guides)
     text += "".join(guides.values())
     tell(run, "task", text, said=lines, images=images, guides=tuple(map(show_path, guides)))
     for each in opening.attached:

@@ -1,7 +1,7 @@
 """Running a tool: what is on record before it leaves a mark, and whose marks are whose."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headgate.core import (
     EditsNoticed,
@@ -20,8 +20,10 @@ from headgate.tools import Args, Outcome, Tool
 from headgate.tree import FileChange, encode_changes
 
 
-async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tuple[Outcome, str]:
-    """Runs a tool; returns the tree that a command left as well.
+async def run_tool(
+    run: StageRun, call: ToolCall, tool: Tool, args: Args
+) -> tuple[Outcome, str, Mapping[str, str]]:
+    """Runs a tool; returns the tree that a command left, and guides for what was read, as well.
 
     Whatever leaves a mark outside is recorded, durably, before it happens.
     """
@@ -41,13 +43,15 @@ async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tup
         run.job.forget_tests()
     if outcome.changes or not ports.has_started:
         await write_changes(run, started, outcome.changes)
-    return outcome, "" if outcome.changes else tree
+    return outcome, "" if outcome.changes else tree, ports.guides
 
 
 async def _read_in_time(ports: CallPorts, tool: Tool, args: Args) -> Outcome:
     """Runs a tool that changes nothing, for as long as the stage has time."""
+    if (left := ports.run.seconds_left()) is None:
+        return await ports.call(tool, args)
     try:
-        async with asyncio.timeout(ports.run.seconds_left()) as limit:
+        async with asyncio.timeout(left) as limit:
             return await ports.call(tool, args)
     except TimeoutError:
         if not limit.expired():
@@ -113,7 +117,8 @@ _TARGETS = ("command", "path", "pattern", "glob", "query", "paths", "action", "s
 
 def _target(tool: Tool, args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    values = [value for name in tool.about or _TARGETS if (value := getattr(args, name, None))]
+    given = args.__dict__
+    values = [value for name in tool.about or _TARGETS if (value := given.get(name))]
     texts = [
         ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values
     ]

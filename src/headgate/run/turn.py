@@ -9,7 +9,6 @@ from headgate.config import fill
 from headgate.core import (
     DONE_TOOL,
     TOOL_ALIASES,
-    AgentOptions,
     DecisionMade,
     Delta,
     DiagnosisGiven,
@@ -167,9 +166,9 @@ async def _ask(run: StageRun) -> Reply | None:
     job = run.job
     sent = _messages(run)
     job.people.pulse("reading", total=int(run.transcript.tokens()))
-    options = run.stage.agent.options if run.stage.agent else AgentOptions()
+    options = dict(run.stage.agent.options) if run.stage.agent else {}
     chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
-    request = Request(sent, run.scope.sent, withheld=run.scope.withheld(), chars=chars, **dict(options))
+    request = Request(sent, run.scope.sent, withheld=run.scope.withheld(), chars=chars, **options)
     return await ask_model(run, request)
 
 
@@ -224,7 +223,8 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         if reply.cut and run.job.state[Servers].cut is None:
             model = run.job.models.settings[run.stage.model].model
             run.record(PromptCut(model=model, **asdict(reply.cut)))
-        return replace(reply, message=_encodable(reply.message))
+        message = _encodable(reply.message)
+        return reply if message is reply.message else replace(reply, message=message)
     return None
 
 
@@ -249,6 +249,12 @@ def _diagnosis(run: StageRun, message: Message) -> str:
 
 def _encodable(message: Message) -> Message:
     """The message without lone surrogates, which neither the log nor a request can hold."""
+    texts = [message.content, message.reasoning]
+    for call in message.calls:
+        texts += (call.id, call.name, call.arguments)
+    whole = "".join(texts)
+    if clean_text(whole) is whole:
+        return message
     calls = tuple(ToolCall(*map(clean_text, (call.id, call.name, call.arguments))) for call in message.calls)
     content, reasoning = clean_text(message.content), clean_text(message.reasoning)
     return replace(message, content=content, reasoning=reasoning, calls=calls)

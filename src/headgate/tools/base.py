@@ -160,22 +160,31 @@ class Tool:
                     f"{self.name}: {describe_invalid(error)}. It takes {self.usage()}."
                 ) from None
 
-    async def run(self, context: ToolContext, args: Args) -> Outcome:
+    async def run(
+        self, context: ToolContext, args: Args, see: Callable[[Outcome], None] = lambda outcome: None
+    ) -> Outcome:
         """Calls the function. Whatever goes wrong in it is raised as ToolFailed.
 
-        What Headgate raises on purpose stays as it is: such an error names who reacts to it.
+        What Headgate raises on purpose stays as it is: such an error names who reacts to it. `see` is given
+        the outcome; it may block.
         """
         with self._failing():
-            if self.is_async:
-                return _as_outcome(await self.function(context, args))
-            return _as_outcome(await asyncio.to_thread(self._call, context, args))
+            if not self.is_async:
+                return await asyncio.to_thread(self._call, context, args, see)
+            outcome = _as_outcome(await self.function(context, args))
+        if outcome.read:
+            await asyncio.to_thread(see, outcome)
+        return outcome
 
-    def _call(self, context: ToolContext, args: Args) -> Any:
+    def _call(self, context: ToolContext, args: Args, see: Callable[[Outcome], None]) -> Outcome:
         try:
-            return self.function(context, args)
+            outcome = _as_outcome(self.function(context, args))
         except StopIteration as error:
             # No future can hold this exception: whoever waits for the thread would wait forever.
             raise RuntimeError("StopIteration") from error
+        if outcome.read:
+            see(outcome)
+        return outcome
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

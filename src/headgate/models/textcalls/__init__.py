@@ -150,7 +150,10 @@ def sort_stream(on_delta: OnDelta | None, tools: Sequence[ToolSpec]) -> OnDelta 
     scanner, head = CallScanner(), CallHead(tools)
 
     def sort(delta: Delta) -> None:
-        shown = scanner.feed(delta.text) if delta.text else Delta()
+        if not delta.text:
+            on_delta(delta)
+            return
+        shown = scanner.feed(delta.text)
         thought, tool = head.feed(shown.arguments) if shown.arguments else ("", "")
         shown = replace(
             delta,

@@ -115,15 +115,12 @@ class ChatAssembly(Assembly):
                 self._reasoning_field = name
                 self.take_piece(reasoning=text)
                 break
-        self.take_piece(text=text_in(delta, "content"))
-        for part in mappings_in(delta, "content"):
-            self.take_piece(text=text_in(part, "text"))
-            self.take_piece(reasoning=text_in(part, "thinking"))
-            for piece in mappings_in(part, "thinking"):
-                self.take_piece(reasoning=text_in(piece, "text"))
+        if content := delta.get("content"):
+            self._take_content(content, delta)
         self.take_piece(text=text_in(delta, "refusal"))
-        for fragment in mappings_in(delta, "tool_calls"):
-            self._take_fragment(fragment)
+        if delta.get("tool_calls"):
+            for fragment in mappings_in(delta, "tool_calls"):
+                self._take_fragment(fragment)
         if finish := text_in(choice, "finish_reason"):
             if finish == "error":
                 raise ModelUnavailable("The model server reports that the reply was interrupted.")
@@ -131,6 +128,16 @@ class ChatAssembly(Assembly):
                 raise ReplyInvalid("The server could not read the model's tool call.")
             self._finish = finish
             self.ended = True
+
+    def _take_content(self, content: object, delta: Mapping[str, Any]) -> None:
+        """A piece of text, or a list of parts."""
+        if isinstance(content, str):
+            self.take_piece(text=content)
+        for part in mappings_in(delta, "content"):
+            self.take_piece(text=text_in(part, "text"))
+            self.take_piece(reasoning=text_in(part, "thinking"))
+            for piece in mappings_in(part, "thinking"):
+                self.take_piece(reasoning=text_in(piece, "text"))
 
     @property
     def calls_tools(self) -> bool:
@@ -179,12 +186,9 @@ class ChatAssembly(Assembly):
         return self._calls[-1]
 
     def _take_usage(self, chunk: Mapping[str, Any]) -> None:
-        for source in (chunk.get("x_groq"), chunk):
-            usage = source.get("usage") if isinstance(source, dict) else None
-            if isinstance(usage, dict):
-                self._usage = usage
-        timings = chunk.get("timings")
-        if isinstance(timings, dict):
+        for usage in (mapping_in(chunk.get("x_groq"), "usage"), mapping_in(chunk, "usage")):
+            self._usage = usage or self._usage
+        if timings := mapping_in(chunk, "timings"):
             self._cached = read_count(timings.get("cache_n"))
             prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
             self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
