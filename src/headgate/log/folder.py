@@ -20,7 +20,7 @@ from headgate.regular_files import (
     OwnFolder,
     lock_within,
 )
-from headgate.tree import exclude_internal, git, safe_folder
+from headgate.tree import exclude_internal, safe_folder, tracked_files
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144
@@ -107,8 +107,8 @@ class Folder:
 
         A team's commands for the terminal may be there. They are text that a person reads before it is sent.
         """
-        tracked = git(self.repo, "ls-files", "-z", "--", OWN_FOLDER).split(b"\0")
-        if any(path and not path.startswith(f"{COMMANDS_FOLDER}/".encode()) for path in tracked):
+        own = (path for path in tracked_files(self.repo) if f"{path}/".startswith(f"{OWN_FOLDER}/"))
+        if any(not path.startswith(f"{COMMANDS_FOLDER}/") for path in own):
             raise ConfigError(
                 f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."
             )

@@ -3,9 +3,9 @@
 from headgate.tree.copies import CopyImpossible, in_cache, remove_copies, tree_copy
 from headgate.tree.disk import DiskWorkspace
 from headgate.tree.fitting import Misfit, fit, merge_lines
+from headgate.tree.git_files import Setting, tracked_files
 from headgate.tree.git_repository import (
     GitFailed,
-    Setting,
     common_folder,
     exclude_internal,
     git,

@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.core import COMMANDS_FOLDER, OWN_FOLDER
@@ -80,7 +79,7 @@ def run_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs git and returns its result, also if it failed. GitFailed if it cannot start or does not end."""
     given = dict(env or {})
-    _refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
+    refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     path = os.environ.get("PATH", os.defpath)
     inherited["PATH"] = trusted_path(path) if find_program("git") else path
@@ -117,7 +116,7 @@ def _command_of(args: tuple[str, ...]) -> str:
     return next(arg for arg in args if arg != "-c" and "=" not in arg)
 
 
-def _refuse_pipes(folder: Path) -> None:
+def refuse_pipes(folder: Path) -> None:
     """GitFailed if git would wait for what a named pipe holds."""
     branch = os.fsdecode(read_regular(folder / "HEAD", 4096)).removeprefix("ref:").strip()
     for name in (*_OPENED, branch):
@@ -135,33 +134,6 @@ def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFai
     reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     said = (reasons or lines or [f"exit code {done.returncode}"])[-1]
     return GitFailed(f"git {command} failed: {said}")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One of git's settings, where it was found."""
-
-    scope: str
-    """`system`, `global`, `local` or `worktree`."""
-    file: str
-    """As git names it: a path from the repository, or an absolute one. Empty if it is in no file."""
-    key: str
-    """In small letters, but for the part in the middle: `includeIf.onbranch:Main.path`."""
-    value: str
-
-
-def read_settings(repo: Path) -> tuple[Setting, ...]:
-    """All settings that hold in a repository, in the order in which later ones win; none if git fails."""
-    done = run_git(repo, "config", "--list", "--show-scope", "--show-origin", "-z")
-    if done.returncode:
-        return ()
-    fields = [*map(os.fsdecode, done.stdout.split(b"\0"))]
-    found = []
-    for scope, origin, text in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
-        kind, _, name = origin.partition(":")
-        key, _, value = text.partition("\n")
-        found.append(Setting(scope, name if kind == "file" else "", key, value))
-    return tuple(found)
 
 
 def without_filters(repo: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import secrets
 import subprocess
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import new as new_hash
 from pathlib import Path
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from headgate.regular_files import OwnFolder, PlantedFile
+from headgate.tree.git_files import UnusualFiles, objects_in
 from headgate.tree.git_repository import GitFailed, failure_of, read_regular, run_git
 
 Entry = tuple[str, str]
@@ -121,10 +122,13 @@ class ObjectFolder:
         return detached_git(sha256=self.sha256, objects=self.folder)
 
     def find(self, names: Iterable[str]) -> set[str]:
-        """Which of these objects there are, here or elsewhere."""
-        asked = "".join(f"{name}\n" for name in dict.fromkeys(names)).encode()
+        """Which of these objects there are in the other folders."""
+        asked = set(names)
+        with suppress(UnusualFiles):
+            return {name for folder in self._others for name in objects_in(folder, asked)}
+        listed = "".join(f"{name}\n" for name in asked).encode()
         with self.detached() as place:
-            out = place.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+            out = place.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=listed)
         return {name for name, kind in map(str.split, out.decode().splitlines()) if kind != "missing"}
 
     def write(self, kind: Literal["blob", "tree"], data: bytes) -> str:

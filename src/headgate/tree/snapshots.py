@@ -18,15 +18,8 @@ from typing import Literal
 
 from headgate.core import show_path
 from headgate.regular_files import OwnFolder
-from headgate.tree.git_repository import (
-    GitFailed,
-    Setting,
-    common_folder,
-    git,
-    read_regular,
-    read_settings,
-    safe_folder,
-)
+from headgate.tree.git_files import Setting, read_settings, tracked_files
+from headgate.tree.git_repository import GitFailed, common_folder, read_regular, safe_folder
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, object_name
 from headgate.tree.paths import ConfinedTree
@@ -190,8 +183,7 @@ class Snapshots:
         return name if name in self._existing else self.objects.write("blob", data)
 
     def _begin(self) -> SnapshotRules:
-        rows = [row.partition(b"\t") for row in git(self.repo, "ls-files", "-s", "-z").split(b"\0") if row]
-        tracked = {os.fsdecode(path): entry.decode().split()[:2] for entry, _, path in rows}
+        tracked = tracked_files(self.repo)
         # What the repository has need not be stored again.
         self._existing = self.objects.find(name for mode, name in tracked.values() if mode != NESTED)
         ignored = IgnoredPaths(self.repo, of_user=self._ignored_by_user())
