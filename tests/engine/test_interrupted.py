@@ -165,7 +165,7 @@ async def test_a_proposal_outlives_what_keeps_it_from_being_applied(tmp_path: Pa
 
 
 GIT = """#!/bin/sh
-case " $* " in *" ls-files -s "*) kill -9 $PPID;; esac
+case " $* " in *" config --list "*) kill -9 $PPID;; esac
 exec {git} "$@"
 """
 

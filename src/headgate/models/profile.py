@@ -1,7 +1,7 @@
 """What is known about families of models, from the data files in `profiles/`."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 from urllib.parse import urlsplit
@@ -89,6 +89,7 @@ def profile_for(settings: ModelSettings) -> Profile:
     return find_profile(name, urlsplit(find_endpoint(settings).root).hostname or "")
 
 
+@lru_cache(maxsize=64)
 def find_profile(model: str, host: str = "") -> Profile:
     """The profile for a model's name, such as `qwen/qwen3-coder:30b` or `Qwen3-Coder-30B-Q4_K_M.gguf`.
 

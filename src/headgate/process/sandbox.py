@@ -319,8 +319,8 @@ def toolchain_paths(
 
     `programs` are programs that are links to such places, as `python` in a virtual environment is.
     """
-    found = {home / name for name in _TOOLCHAINS.split()}
-    found.update(Path(environ[name]) for name in _ROOT_VARIABLES.split() if environ.get(name))
+    found = {f"{home}/{name}" for name in _TOOLCHAINS.split()}
+    found.update(str(Path(environ[name])) for name in _ROOT_VARIABLES.split() if environ.get(name))
     folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
     # A link in a repository may lead anywhere: it counts if it leads to an installed Python.
     linked = (program.resolve() for program in programs if os.access(program, os.F_OK))
@@ -333,17 +333,17 @@ def toolchain_paths(
             or (prefix.parent == home and prefix.name.startswith("."))
             or prefix.name == ".local"
         )
-        found.add(folder if bare else prefix)
+        found.add(str(folder if bare else prefix))
     return _inside(home, found)
 
 
 def cache_paths(home: Path) -> tuple[Path, ...]:
     """What tools keep below a home folder for the next time."""
-    return _inside(home, (home / name for name in _CACHES.split()))
+    return _inside(home, (f"{home}/{name}" for name in _CACHES.split()))
 
 
-def _inside(home: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
+def _inside(home: Path, paths: Iterable[str]) -> tuple[Path, ...]:
     """Those that exist below the home folder; a link counts for what it leads to as well."""
     existing = {path for path in paths if os.access(path, os.R_OK)}  # others cannot be used anyway
-    real = {path.resolve() for path in existing}
-    return tuple(sorted(path for path in existing | real if home in path.parents))
+    real = {os.path.realpath(path) for path in existing}
+    return tuple(sorted(Path(path) for path in existing | real if path.startswith(f"{home}/")))
