@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 
@@ -65,7 +65,7 @@ class ProtectedTree:
         self.git_settings = GitSettings(snapshots.repo, folder / "aside", lambda: snapshots.settings)
         self._rules = (self.git_settings.rule, *rules)
         self._decides, self._prepared, self._left_between = decides, prepared, frozenset(left_between)
-        self._reverter, self._installed = Reverter(snapshots.repo, folder / "aside"), installed
+        self._installed = installed
         self._commits = CommitWatch(snapshots.repo, rules)
         self._start: dict[str, Entry] | None = None
         self._modes: dict[str, int] = {}
@@ -76,6 +76,10 @@ class ProtectedTree:
         self._lock = Lock()
         self._rule_of, self._is_entered = cache(self._find_rule), cache(self._find_entered)
         snapshots.covering = self
+
+    @cached_property
+    def _reverter(self) -> Reverter:
+        return Reverter(self._snapshots.repo, self._folder / "aside")
 
     def covers(self, path: str) -> bool:
         """See Covering."""
