@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -237,8 +237,8 @@ def prepare() -> None:
     import gc
 
     from headgate.cli.main import COMMANDS
+    from headgate.first_use import LazyPattern
     from headgate.guard import SecretNames
-    from headgate.patterns import LazyPattern
 
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")
@@ -246,6 +246,8 @@ def prepare() -> None:
     for thing in gc.get_objects():
         if isinstance(thing, LazyPattern):
             thing.compile()
+        elif isinstance(thing, type):
+            is_dataclass(thing)  # writes its methods
     SecretNames().covers("a")  # its patterns take as long to compile as a short run
     gc.freeze()  # what is shared with the children is not to be touched by each of them
 

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ from headgate.core import (
     ToolStarted,
 )
 from headgate.engine import Engine, Undone
+from headgate.first_use import LazyPattern
 from headgate.guard import SecretNames
 from headgate.log import Bus
-from headgate.patterns import LazyPattern
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 
@@ -188,6 +189,8 @@ def main() -> None:
     for thing in gc.get_objects():
         if isinstance(thing, LazyPattern):
             thing.compile()
+        elif isinstance(thing, type):
+            is_dataclass(thing)  # writes its methods
     SecretNames().covers("a")  # its patterns take as long to compile as a short run
     gc.freeze()  # what is shared with the children is not to be touched by each of them
     for line in sys.stdin:

@@ -1,10 +1,10 @@
 """Two runs over the same exercises: who solved what, and whether the difference may be chance."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import comb
 
 from headgate.bench.results import ExerciseResult
+from headgate.first_use import dataclass
 
 SIGNIFICANT = 0.05
 FEWEST_DIFFERENT = 6

@@ -4,10 +4,10 @@ It is kept in files beside the results, not in them: what tests print differs fr
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.core import cut_text, plain
+from headgate.first_use import dataclass
 from headgate.regular_files import remove_own_folder
 
 EVIDENCE = "details"

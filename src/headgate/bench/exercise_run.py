@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from headgate.config import Config, Loaded, ScoutSettings, flow_from_config, loa
 from headgate.core import Constraints, Event, Flow, Options, Pass, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts, build_verifier, find_sandbox
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass, regex
 from headgate.guard import Boundaries
 from headgate.log import Bus, Folder, Report
-from headgate.patterns import regex
 from headgate.process import NoSandbox, uninterrupted
 from headgate.tree import git
 

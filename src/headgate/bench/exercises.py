@@ -7,7 +7,6 @@ people's: no link is followed, and what is wrong with one exercise is said of th
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from headgate.bench.languages import find_language
 from headgate.core import clean_text
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 CONFIG = Path(".meta/config.json")
 TASK, AGENT, REPO = "task.txt", "agent.yaml", "repo"

@@ -6,11 +6,10 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _SUFFIXES = {
     ".py": "python",

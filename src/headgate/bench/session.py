@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headgate.bench.evidence import keep_evidence
@@ -16,6 +16,7 @@ from headgate.bench.results import RESULTS, ExerciseResult, ResultFile
 from headgate.bench.settings import RunSettings, describe_run, keep_settings, observe_facts
 from headgate.core import Event
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.process import FileLock, uninterrupted
 from headgate.regular_files import remove_own_folder
 

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 
 from headgate.bench.results import ExerciseResult, Tokens
 from headgate.core import say_reason
+from headgate.first_use import dataclass
 
 MOST_NAMED = 10
 _Z = 1.959964

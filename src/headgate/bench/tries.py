@@ -1,15 +1,15 @@
 """Tries: the rounds of a flow that end with the tests, and what the log of a task says about each."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from headgate.bench.results import TryResult
 from headgate.checks import RUN_ID
 from headgate.core import PLANNER, CheckSpec, DecisionMade, Event, Flow, Stage, VerifyFinished
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass, regex
 from headgate.log import Report
-from headgate.patterns import regex
 
 _RUN_ID = regex(rf" ?\(?{RUN_ID}\)?")
 _VARYING = regex(r"\b0x[0-9a-fA-F]{4,}|(?:/[\w.-]+)*/pytest-of-[\w.-]+/pytest-\d+")

@@ -9,12 +9,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.bench.exercises import AGENT, TASK, Exercise
 from headgate.bench.languages import BUILT, unskip
 from headgate.core import show_path
+from headgate.first_use import dataclass
 from headgate.reading import is_test
 from headgate.regular_files import open_up_folders
 from headgate.tree import ConfinedTree, Reverter, git, mode_at, read_at

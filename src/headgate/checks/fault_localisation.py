@@ -5,10 +5,11 @@ tests and of all tests that ran it.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from math import sqrt
 
+from headgate.first_use import dataclass
 from headgate.reading import find_functions, lines_with_logic
 
 TRACE_BONUS = 0.15

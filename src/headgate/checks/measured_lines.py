@@ -10,13 +10,13 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from headgate.checks.fault_localisation import Lines
 from headgate.core import VerifyStep
+from headgate.first_use import dataclass
 from headgate.process import CommandUnavailable, Sandbox, run_command
 
 _MOST_TESTS = 5_000

@@ -4,10 +4,10 @@ A new check is one file with a `Check`, and its entry in that list.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.core import CheckSpec, Flow, PlanItem, StageState, State, Verdict
+from headgate.first_use import dataclass
 from headgate.reading import TaskDiff
 
 

@@ -12,13 +12,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.core import VerifyStep
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass, regex
 from headgate.guard import expand_steps, preparing_steps
-from headgate.patterns import regex
 from headgate.process import Sandbox, run_command
 from headgate.reading import Command, split_commands
 from headgate.remembered import show_own_config

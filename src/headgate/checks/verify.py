@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ import orjson
 from headgate.checks.step_needs import Missing, find_missing
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, count_tests, explain_doubtful_success, find_failures, plain_lines
 from headgate.regular_files import OwnFolder

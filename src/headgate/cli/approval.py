@@ -11,8 +11,8 @@ from typing import cast
 
 from headgate.cli.live import Progress
 from headgate.core import Access
+from headgate.first_use import regex
 from headgate.guard import Answer
-from headgate.patterns import regex
 
 ANSWERS: dict[str, Answer] = {
     **{"y": "once", "yes": "once", "once": "once", "t": "task", "task": "task"},

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from rich.text import Text
@@ -12,6 +12,7 @@ from headgate.bench import Exercise, ExerciseResult, Watcher, summarise
 from headgate.cli.live import Footer, console_for
 from headgate.cli.printing import clock, printable, say
 from headgate.core import Event, ReplyReceived, ToolStarted, VerifyFinished, VerifyStarted
+from headgate.first_use import dataclass
 from headgate.log import try_line
 
 _TICK = 0.5

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.cli.worker import on_interrupt, open_engine
 from headgate.core import SETTLED_STATES, Event, Task, fold, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
+from headgate.first_use import dataclass
 from headgate.log import Bus, Report
 
 IDS_SHOWN = 4

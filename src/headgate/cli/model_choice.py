@@ -7,7 +7,6 @@ key in the environment is not enough.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headgate.config import (
@@ -23,6 +22,7 @@ from headgate.config import (
 )
 from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.models import DEFAULT_URLS, explain_local_name, find_endpoint
 from headgate.models.network import USUAL_ADDRESSES, FoundModel, FoundServer, rank_models
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +25,7 @@ from headgate.errors import ConfigError, HeadgateError, ToolError, describe_syst
 from headgate.features.research import Research, find_trafilatura
 from headgate.features.scouts.feature import with_scouts
 from headgate.features.skills import find_skills
+from headgate.first_use import dataclass
 from headgate.guard import ResolvedBoundaries
 from headgate.models import profile_for
 from headgate.process import NoSandbox

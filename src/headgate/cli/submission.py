@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from headgate.cli.task_text import explain_text_options, read_task_input
 from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 LAST = "last"
 

@@ -1,13 +1,13 @@
 """The text of a task and what comes with it: from the command line, a file, or standard input."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
 from headgate.core import plain
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.reading import condense_output, output_kind
 
 FIX_OUTPUT = "Fix what fails in this output:"

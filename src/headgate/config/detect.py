@@ -7,7 +7,7 @@ there are several, a person has to say which of them count, and in which order.
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.config.own_commands import Has, find_own_steps
@@ -23,6 +23,7 @@ from headgate.config.projects import (
     project_interpreter,
 )
 from headgate.core import VerifyStep
+from headgate.first_use import dataclass
 
 _MARKS = ("pyproject.toml", "setup.py", "package.json")
 """Besides those in the table."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -12,6 +11,7 @@ from headgate.config.schema import provider_of
 from headgate.config.yaml_files import Document
 from headgate.core import is_openai_name
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.reading import is_loopback
 
 PROVIDER_KEYS = {

@@ -26,7 +26,7 @@ from headgate.core import (
     tool_problems,
     without_politeness,
 )
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 SMALL = 4.0
 """Models up to so many billion parameters do better with one short question at a time than with tools."""

@@ -6,7 +6,7 @@ one that only the repository names, and the file cannot hand the model's keys to
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from headgate.config.schema import NO_MODEL, Access, Config
 from headgate.config.trust import check_trust
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.remembered import user_config_path
 from headgate.tree import leads_out
 

@@ -9,7 +9,6 @@ import configparser
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import yaml
 
 from headgate.config.projects import read_text, read_toml
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 Has = Callable[[str], bool]
 """Whether a program is there, by the path or the name that a command has."""

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from headgate.core import Settings, nearest
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 PhaseMode = Literal["off", "rules", "llm", "hybrid"]
 PhaseLog = Literal["off", "stdout", "log", "both"]

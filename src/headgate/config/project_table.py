@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from headgate.config.projects import FoundProject, ProjectKind, list_folder, read_text
+from headgate.first_use import dataclass
 
 _MOST_READ = 50
 

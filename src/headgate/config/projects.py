@@ -7,12 +7,11 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import split_commands
 
 _MAX_BYTES = 1024 * 1024

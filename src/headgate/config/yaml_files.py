@@ -8,7 +8,7 @@ import json
 import re
 import stat
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from headgate.core import ERROR_NAMES, FLAT_NAMES, Flow, Stage, nearest, unknown_name
 from headgate.errors import ConfigError
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 # Places in a document: paths of keys and indexes, and which keys a model knows at one.
 

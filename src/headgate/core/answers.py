@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
 from headgate.core.event import Body, Line, Moment, Slice, Tone, follows
 from headgate.core.state import State
 from headgate.core.verification import VerifyFinished
+from headgate.first_use import dataclass
 
 
 @dataclass

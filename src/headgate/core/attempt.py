@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from headgate.core.counts import COMPACTIONS, Counts, Fail, Fault
@@ -18,6 +18,7 @@ from headgate.core.knobs import (
 )
 from headgate.core.loops import CallMemory
 from headgate.core.notes import Note
+from headgate.first_use import dataclass
 
 if TYPE_CHECKING:
     from headgate.core.turn_events import ToolFinished

@@ -1,7 +1,7 @@
 """Whose changes are whose: what the log says about what others changed while the task ran."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from headgate.core.event import Body, Line, Moment, Slice, follows
@@ -10,6 +10,7 @@ from headgate.core.state import State
 from headgate.core.task_events import TaskStarted
 from headgate.core.turn_events import FileHashes, ToolFinished, ToolStarted
 from headgate.core.verification import VerifyFinished
+from headgate.first_use import dataclass
 
 
 @dataclass

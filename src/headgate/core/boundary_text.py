@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _QUOTES = "`'\"\u2018\u2019\u201c\u201d"
 _PAIRS = {"`": "`", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}

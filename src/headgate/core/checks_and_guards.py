@@ -5,8 +5,9 @@ it really is (symlinks followed, `..` gone), so no spelling of a path gets aroun
 is a matter of ToolScope; what it may do is decided here.
 """
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from headgate.first_use import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 CODE = "code:"
 _OF_THE_RUNTIME = ("again", "replan", "suspects", "no_suspects")

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.core.notes import Note
 from headgate.core.text import times
+from headgate.first_use import dataclass
 
 if TYPE_CHECKING:
     from headgate.core.failures import Failure

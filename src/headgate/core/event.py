@@ -9,10 +9,11 @@ What belongs to one feature is kept in a `Slice` of the state, which stands besi
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from headgate.core.settings import Data
+from headgate.first_use import dataclass
 
 if TYPE_CHECKING:
     from headgate.core.plan import PlanItem

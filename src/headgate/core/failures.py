@@ -1,10 +1,10 @@
 """Failed verifications, and whether anything was done about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from headgate.core.settings import Data
+from headgate.first_use import dataclass
 
 if TYPE_CHECKING:
     from headgate.core.verification import VerifyFinished

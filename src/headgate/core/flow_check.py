@@ -1,7 +1,6 @@
 """What can be wrong with a flow that no single field of it can tell."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -12,7 +11,7 @@ from headgate.core.flow import DRIVE, DRIVEN, PLANNER, REPLAN, REST, WITHOUT_BUD
 from headgate.core.knobs import CATEGORIES, DONE_TOOL, EXECUTE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _NOT_FOR_ANSWERS = (
     "agent",

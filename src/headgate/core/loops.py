@@ -1,9 +1,10 @@
 """Loops: a stage's calls are remembered since something last changed, to tell that it goes in circles."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from headgate.core.knobs import Budget
+from headgate.first_use import dataclass
 
 LoopKind = Literal["identical", "reads", "thoughts"]
 

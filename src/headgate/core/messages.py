@@ -1,8 +1,10 @@
 """What travels between the runtime and a model: plain, immutable and cheap to pass around."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
+
+from headgate.first_use import dataclass
 
 Role = Literal["system", "user", "assistant", "tool"]
 Category = Literal["read", "write", "run", "reasoning", "control"]

@@ -5,7 +5,7 @@ interrupted goes on where it was.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from headgate.core.needs import (
 from headgate.core.notes import Note
 from headgate.core.stage_events import StageEnded, StageSkipped
 from headgate.core.tree import TreeState, join_path, split_path, stage_ids
+from headgate.first_use import dataclass
 
 Role = Literal[
     "quiet",

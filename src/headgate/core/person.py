@@ -1,7 +1,7 @@
 """What a person says to a task that waits or runs: lines, each with its number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 from headgate.core.event import Body, Line, Moment, Slice
@@ -9,6 +9,7 @@ from headgate.core.messages import clean_text
 from headgate.core.state import State
 from headgate.core.text import cut_text, share_out, shorten
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 LINE_CHARS = 20_000
 """Of one line: more than that belongs into a file that the model can read."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from headgate.core.stage_events import StageEnded, StageStarted
 from headgate.core.state import State
 from headgate.core.text import count, times
 from headgate.core.verification import VerifyRuns
+from headgate.first_use import dataclass
 
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 

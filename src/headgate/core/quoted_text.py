@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from headgate.core.text import plain
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _FENCE = regex(r"[ \t]*(`{3,}|~{3,})")
 

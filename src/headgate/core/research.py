@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.core.event import Moment, Slice, follows
 from headgate.core.state import State
 from headgate.core.text import count
 from headgate.core.turn_events import Calls, ToolFinished
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 RESEARCH_TOOL = "research"
 _GIVEN = regex(

@@ -4,7 +4,6 @@ A proposal is applied; what was done in a worktree is merged into the user's own
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from headgate.core.event import Body, Line, Moment, Slice
@@ -14,6 +13,7 @@ from headgate.core.task_events import Workplace
 from headgate.core.text import count
 from headgate.core.turn_events import FileHashes
 from headgate.core.verification import StepResult, VerifyRuns
+from headgate.first_use import dataclass
 
 ProposalStep = Literal["", "proposed", "applying", "applied"]
 """How far the proposal of a dry run has come."""

@@ -1,13 +1,13 @@
 """What follows from what was counted: the one place where the loop's next step is decided."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core.counts import COMPACTIONS, Broken, Counts, Fail, Pass
 from headgate.core.flow import Repeat
 from headgate.core.knobs import Budget
 from headgate.core.text import say_duration
+from headgate.first_use import dataclass
 
 Action = Literal[
     "continue",

@@ -1,13 +1,14 @@
 """What a task has used: tokens and money, by the stage that asked and the model that was asked."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.core.event import Body
 from headgate.core.messages import Usage
 from headgate.core.settings import Data, ModelSettings
 from headgate.core.tree import stage_ids
+from headgate.first_use import dataclass
 
 
 class Spending(Body):

@@ -6,7 +6,7 @@
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.core.attempt import StageState
@@ -16,6 +16,7 @@ from headgate.core.notes import Note
 from headgate.core.spending import Accounts
 from headgate.core.task import Constraints, TaskState
 from headgate.core.tree import TreeState
+from headgate.first_use import dataclass
 
 if TYPE_CHECKING:
     from headgate.core.task_events import TaskEnded

@@ -1,7 +1,7 @@
 """A task's start and end, and what it was told on the way of the environment that it runs in."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from headgate.core.boundary_text import boundary_problems
@@ -12,6 +12,7 @@ from headgate.core.reasons import say_end
 from headgate.core.settings import OWN_FOLDER, package_of
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
+from headgate.first_use import dataclass
 
 BUBBLEWRAP = "bubblewrap"
 """The sandbox that commands run in where it works."""

@@ -7,12 +7,11 @@ A heading in what the text only quotes is none.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core.boundary_text import bare_words, looks_like_path, unquote
 from headgate.core.quoted_text import Quotation, find_quotations
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 Section = Literal["keep", "non_goals", "boundaries", "goal"]
 _TOUCHING = [

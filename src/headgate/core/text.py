@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 
 def cut_text(text: str, limit: int, what: str = "") -> str:

@@ -7,11 +7,12 @@ A path without its last number is a *place*: `rounds#2/implement` is the place o
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from headgate.core.attempt import StageState
 from headgate.core.flow import REST, Ending, Stage
+from headgate.first_use import dataclass
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
@@ -18,6 +18,7 @@ from headgate.core.state import State
 from headgate.core.task_events import Mishaps
 from headgate.core.text import first_clause, shorten, shorten_words
 from headgate.errors import ReplyInvalid
+from headgate.first_use import dataclass
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Verification: the runs of the project's own checks, and what was made of those that failed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from headgate.core.counts import Fail, Pass, WorkSinceFailure
@@ -12,7 +12,7 @@ from headgate.core.state import State
 from headgate.core.task_events import Mishaps
 from headgate.core.text import shorten
 from headgate.core.turn_events import Calls, ToolFinished
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 MOST_LEFT = 5
 _CACHE = regex(r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)")

@@ -6,7 +6,6 @@ that both have changed is shared: it is not told which lines are whose.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from headgate.core import (
@@ -18,6 +17,7 @@ from headgate.core import (
     parse_path,
     show_path,
 )
+from headgate.first_use import dataclass
 from headgate.tree import (
     LARGE,
     NESTED,

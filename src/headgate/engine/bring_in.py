@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 from headgate.core import (
     FINAL_STATES,
@@ -23,6 +22,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ConfigError, StoreError, ToolError, describe_system
+from headgate.first_use import dataclass
 from headgate.log import Draft, Folder, Store, TaskRow, load_state
 from headgate.process import uninterrupted
 from headgate.tree import (

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headgate.config import Loaded, pin
@@ -42,6 +42,7 @@ from headgate.engine.undo import Undone, undo_task
 from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
 from headgate.features.mentions.feature import check_mentions
+from headgate.first_use import dataclass
 from headgate.guard import AskPerson
 from headgate.log import (
     Bus,

@@ -5,7 +5,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from headgate.config import is_on_this_machine
@@ -43,6 +43,7 @@ from headgate.errors import HeadgateError, describe_system
 from headgate.features.phases import PhaseChanged
 from headgate.features.recipes import RecipeEnded, RecipeStarted
 from headgate.features.recipes.feature import describe_task
+from headgate.first_use import dataclass
 from headgate.guard import AskPerson, Restored, SecretNames
 from headgate.log import Bus, Folder, Report, Store, TaskLog
 from headgate.models import ScriptedModel

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config import (
@@ -25,6 +24,7 @@ from headgate.core import (
 )
 from headgate.errors import ConfigError
 from headgate.features.compaction import StageCompacted
+from headgate.first_use import dataclass
 from headgate.models import (
     ScriptedModel,
     find_endpoint,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -27,6 +27,7 @@ from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
 from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass
 from headgate.log import Draft, Folder, Store, TaskRow, build_report, load_state, say_discarded
 from headgate.run import hashes_of
 from headgate.tree import Misfit, Snapshots, fit, record_proposal

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from headgate.checks import prune_runs
@@ -29,6 +28,7 @@ from headgate.engine.recovery import logged_protection, release_protected, resto
 from headgate.engine.tree import Changes, TaskTree
 from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import HeadgateError, StoreError
+from headgate.first_use import dataclass
 from headgate.guard import Protected
 from headgate.log import Folder, LineWaits, Report, Store, TaskLog, build_report, report_events, write_summary
 

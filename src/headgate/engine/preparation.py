@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
@@ -25,6 +24,7 @@ from headgate.engine.tool_list import ToolMeans, tools_for
 from headgate.engine.tree import TaskTree
 from headgate.features.memory import Memories, TaskMemory
 from headgate.features.research import Research
+from headgate.first_use import dataclass
 from headgate.guard import AskPerson, ProtectedTree, Redactor, ResolvedBoundaries, Restored
 from headgate.log import Bus, Folder, Store, TaskLog
 from headgate.process import NoSandbox

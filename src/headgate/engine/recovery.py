@@ -7,7 +7,6 @@ measured by (its lock, its baseline, what a command began with) is in git's own 
 import os
 import posixpath
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -27,6 +26,7 @@ from headgate.core import (
 from headgate.engine.assembly import protected_tests, protection_for
 from headgate.engine.tree import hides_secrets
 from headgate.errors import StoreError
+from headgate.first_use import dataclass
 from headgate.guard import (
     CommitFound,
     ConfigFiles,

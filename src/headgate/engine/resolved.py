@@ -6,7 +6,7 @@ out, it uses the same object. Another process makes it once, from the pin.
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from headgate.errors import ConfigError
 from headgate.features.recipes.feature import load_recipes, without_tool
 from headgate.features.research import NOT_CONFIGURED
 from headgate.features.scouts.feature import with_scouts
+from headgate.first_use import dataclass
 from headgate.log import Folder
 from headgate.models import (
     check_model,

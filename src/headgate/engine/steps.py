@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from headgate.core import Broken, Pass, StepResult, VerifyStep, say_failed
 from headgate.engine.assembly import build_verifier, command_environment, find_sandbox
 from headgate.engine.resolved import resolve_package
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass
 from headgate.log import Bus, Folder
 from headgate.process import NoSandbox
 from headgate.reading import describe

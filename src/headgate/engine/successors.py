@@ -1,9 +1,8 @@
 """Tasks that come after an ended one: another try at it, or a follow-up. What holds for it holds for them."""
 
-from dataclasses import dataclass
-
 from headgate.core import SETTLED_STATES, Constraints, Options, TaskState, parse_task_text
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.log import Store
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})

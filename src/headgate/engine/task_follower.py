@@ -1,8 +1,7 @@
 """Following one task to its end, whichever process carries it out."""
 
-from dataclasses import dataclass
-
 from headgate.core import Event, State, Task
+from headgate.first_use import dataclass
 from headgate.log import Bus, Report, Store, build_report
 
 

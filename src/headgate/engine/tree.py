@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.core import (
@@ -18,6 +17,7 @@ from headgate.core import (
 )
 from headgate.engine.authors import EditWatch, OwnTree, own_tree, own_tree_now
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass
 from headgate.guard import DEFAULT_SECRETS, SecretNames
 from headgate.log import Folder, TaskRow
 from headgate.reading import MOST_CHARS, TaskDiff

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from headgate.core import (
     FINAL_STATES,
@@ -18,6 +17,7 @@ from headgate.engine.authors import own_spans
 from headgate.engine.bring_in import Clock, Overlap, Plan, own_workspace, working_alone, write_plan
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.log import Folder, Store, TaskRow, build_report, load_state, say_discarded
 from headgate.run import hashes_of
 from headgate.tree import Difference, Misfit, ProposedChange, Snapshots, ancestors, fit

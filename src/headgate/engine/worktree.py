@@ -7,13 +7,13 @@ filter or signing program of the repository is run.
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config import Config
 from headgate.core import Options, Task, parse_path
 from headgate.errors import ConfigError, HeadgateError
 from headgate.features.mentions.feature import without_signs
+from headgate.first_use import dataclass
 from headgate.log import Folder, Report
 from headgate.tree import (
     GitFailed,

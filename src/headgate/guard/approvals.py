@@ -6,12 +6,13 @@ always allowed is kept in a list beside the user's own configuration.
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
 from headgate.core import Access, Act, Ask
+from headgate.first_use import dataclass
 from headgate.remembered import read_remembered, remember
 
 ApprovalMode = Literal["never", "commands", "writes", "all"]

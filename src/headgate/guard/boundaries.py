@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from headgate.core import (
@@ -15,7 +14,7 @@ from headgate.core import (
     unquote,
     without_notes,
 )
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _GLOB = regex(r"[*?\[]")
 

@@ -6,12 +6,12 @@ The tree is put right after a command, but a commit that the command made keeps 
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha1, sha256
 from pathlib import Path
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass
 from headgate.guard.restore import Restored
 from headgate.guard.rules import Rule
 from headgate.tree import LARGE, ConfinedTree, Difference, commit_of, git, read_at

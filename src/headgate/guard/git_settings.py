@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
+from headgate.first_use import regex
 from headgate.guard.rules import Rule
-from headgate.patterns import regex
 from headgate.tree import Entry, Reverter, Setting, common_folder, git_folder, read_regular
 
 _PREFIX = ".git/"

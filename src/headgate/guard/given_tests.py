@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import (
     UNITTEST_PATTERN,
     Command,

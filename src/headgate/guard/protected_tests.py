@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
 from headgate.core import Access, Denial, show_path
 from headgate.errors import ToolError
+from headgate.first_use import dataclass
 from headgate.guard.given_tests import NamedTests, read_text
 from headgate.guard.guards import Boundaries
 from headgate.guard.restore import Change

@@ -16,9 +16,9 @@ from urllib.parse import quote, quote_plus
 import yaml
 
 from headgate.core import Access, Denial, show_path
+from headgate.first_use import regex
 from headgate.guard.secret_scan import SecretScan, SecretsFound
 from headgate.guard.secrets import DEFAULT_SECRETS
-from headgate.patterns import regex
 from headgate.reading import word_set
 from headgate.tree import read_regular
 

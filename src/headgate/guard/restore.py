@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass
 from headgate.process import uninterrupted
 
 T = TypeVar("T")

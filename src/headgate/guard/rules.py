@@ -1,7 +1,8 @@
 """A rule over the tree: which files may not change, why, and what of a change may stay."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from headgate.first_use import dataclass
 
 
 @dataclass(frozen=True, slots=True)

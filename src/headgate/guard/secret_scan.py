@@ -8,12 +8,13 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 
 from headgate.core import OWN_FOLDER, Access, Denial
 from headgate.file_stamps import Stamp, is_settled, stamp_of
+from headgate.first_use import dataclass
 from headgate.guard.secrets import DEFAULT_SECRETS, SecretNames, deny_secret
 from headgate.process import MOST_MOUNTS
 from headgate.tree import ancestors

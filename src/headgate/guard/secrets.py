@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading import split_commands
 from headgate.tree import Rules
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headgate.core import Constraints, find_quotations
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _TEST_FILE = r"(?<![\w./-])(?:[\w.-]+/)*(?:test[\w-]*|[\w-]+[._-](?:test|spec))\.\w+"
 _NAMED = regex(_TEST_FILE)

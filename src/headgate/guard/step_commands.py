@@ -7,12 +7,12 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
+from headgate.first_use import dataclass, regex
 from headgate.guard.given_tests import GivenTests, path_in, read_tests, read_text
-from headgate.patterns import regex
 from headgate.reading import (
     Command,
     is_build_file,

@@ -2,7 +2,7 @@
 
 import re
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _GOOGLE = regex(
     r"^(Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Returns?|Raises"

@@ -4,12 +4,13 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, get_args, overload
 
 from headgate.core import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL, TOOL_ALIASES, Category, ToolSpec
 from headgate.engine import SPECS
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.library.calling import call_function
 from headgate.library.docstrings import read_docstring
 from headgate.library.parameters import make_arguments, read_parameters

@@ -7,7 +7,7 @@ what is left of it is still a log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from headgate import core
 from headgate.core import Event, read_body
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 FORMAT = 1
 _SUM_CHARS = 16

@@ -1,7 +1,6 @@
 """What a program names in a flow: functions, types and stages, and what is said of those that are wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic_core import SchemaError
 
 from headgate.config import Document
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 Place = tuple[str | int, ...]
 

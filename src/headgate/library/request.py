@@ -5,13 +5,14 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypedDict
 
 from headgate.config import assemble
 from headgate.core import Flow, Limits, Model, ModelSettings, unknown_name
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.library.callbacks import Callbacks
 from headgate.library.checkpoints import Checkpoint
 from headgate.models import given_settings, open_configured_model

@@ -1,7 +1,6 @@
 """What a flow goes on from: a checkpoint or a log, and the functions that its flow names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from pydantic_core import PydanticSerializationError
 
 from headgate import core
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.library.checkpoints import backup_of
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.functions import as_tool, function_of

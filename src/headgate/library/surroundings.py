@@ -1,11 +1,11 @@
 """What a flow without a repository has in place of one: no files, no tree, nothing to verify."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
+from headgate.first_use import dataclass
 from headgate.run import Tree
 from headgate.tree import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 

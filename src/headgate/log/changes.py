@@ -9,7 +9,6 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
@@ -29,6 +28,7 @@ from headgate.core import (
     check_transition,
 )
 from headgate.errors import ConfigError, StoreError
+from headgate.first_use import dataclass
 from headgate.log.database import IS_REWRITE, check_objects, connect, explain_store_error
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from headgate.core import Body, Event, Pulse, State, Task, TaskState, fold
+from headgate.first_use import dataclass
 from headgate.log.changes import Draft, LineWaits
 from headgate.log.store import Store, TaskRow
 

@@ -1,8 +1,7 @@
 """A queue that is paused, because the next task would fail as the last one did."""
 
-from dataclasses import dataclass
-
 from headgate.core import RewriteRefused, TaskEnded, holds_up
+from headgate.first_use import dataclass
 from headgate.log.store import Store
 
 STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")

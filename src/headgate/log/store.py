@@ -9,13 +9,13 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from headgate.core import Event, ImpossibleTransition, SaidLine, Task, TaskState
+from headgate.first_use import dataclass
 from headgate.log import changes
 from headgate.log.changes import CancelOutcome, Draft, EventWriter
 from headgate.log.database import (

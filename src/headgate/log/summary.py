@@ -18,7 +18,7 @@ from headgate.core import (
     shorten,
     times,
 )
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""

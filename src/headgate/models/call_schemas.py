@@ -8,11 +8,11 @@ and checked when the call is made.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
 from headgate.core import DONE_TOOL, ToolSpec
+from headgate.first_use import dataclass
 from headgate.models.textcalls.offered_tools import branches, read_properties, resolve
 
 OUTPUT = "output"

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 
 Provider = Literal["ollama", "openai", "anthropic", "script"]
 

@@ -1,10 +1,11 @@
 """A conversation as plain text for a server without tools: descriptions of tools, calls and results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from headgate.core import Message, ToolSpec
+from headgate.first_use import dataclass
 from headgate.models.encoding import encode_json
 from headgate.models.textcalls.offered_tools import read_properties
 

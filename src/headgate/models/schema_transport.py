@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.core import DONE_TOOL, Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec, shorten
 from headgate.errors import ReplyInvalid
+from headgate.first_use import regex
 from headgate.models.call_schemas import (
     LONG_STRING,
     OUTPUT,
@@ -32,7 +33,6 @@ from headgate.models.textcalls import sort_stream
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, is_variant, read_properties
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.wire.failures import RequestRejected
-from headgate.patterns import regex
 
 # The fields of a request that take a schema.
 

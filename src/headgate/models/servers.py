@@ -6,7 +6,7 @@ Looking for running servers sends neither a key nor any text.
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -24,11 +24,11 @@ from headgate.core import (
     request_size,
 )
 from headgate.errors import ConfigError, ModelError
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
 from headgate.models.wire.http import HttpClient, reaches_this_machine
 from headgate.models.wire.openai import encode_tools
-from headgate.patterns import regex
 
 USUAL_ADDRESSES = (
     ("Ollama", "http://localhost:11434"),

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headgate.core import (
     Message,
@@ -24,6 +24,7 @@ from headgate.core import (
     written,
 )
 from headgate.errors import CallUnknown, ReplyInvalid
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import CallIds, call_ids
 from headgate.models.profile import Profile
 from headgate.models.rendering import Rendering, describe_tools
@@ -31,7 +32,6 @@ from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls, sor
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import THINKING_MARKS
-from headgate.patterns import regex
 
 MOST_CALLS = 32
 """In a row of one reply."""

@@ -1,9 +1,8 @@
 """Which language a file is in, by its name, and the package that can parse it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _QUERIES = Path(__file__).parent / "queries"
 

@@ -1,10 +1,12 @@
 """The types, and how they are written down. Everything is data that JSON can hold."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
+
+from headgate.first_use import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from headgate.first_use import regex
 from headgate.outlines.languages import language_of
 from headgate.outlines.outline import Layout, Outline
 from headgate.outlines.syntax import parse_syntax
 from headgate.outlines.words import identifiers_in, words_of_text
-from headgate.patterns import regex
 
 MOST_PARSED = 400_000
 """Bytes. A longer file is data, or was written by a program: its first words have to do."""

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headgate.first_use import dataclass, regex
 from headgate.outlines.languages import Language
 from headgate.outlines.outline import Definition
-from headgate.patterns import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query

@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from headgate.errors import HeadgateError
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.process.cgroups import limited_group
 from headgate.process.own_process import close_own_process
 from headgate.process.reaper import end_processes, new_mark

@@ -7,10 +7,11 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER
+from headgate.first_use import dataclass
 
 _GRACE_SECONDS = 1.0
 _KILL_ROUNDS = 1000

@@ -10,11 +10,12 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import Self
 
+from headgate.first_use import dataclass
 from headgate.process.syscalls import syscall_filter
 from headgate.programs import find_program
 from headgate.regular_files import open_up_folders, temporary_folder

@@ -9,7 +9,8 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from headgate.first_use import dataclass
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """How the kernel names the two machines whose numbers of calls are known here."""

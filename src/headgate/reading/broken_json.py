@@ -6,7 +6,7 @@ from typing import Any
 
 import json_repair
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 MOST_DEPTH = 64
 _MOST_QUOTES = 2_000

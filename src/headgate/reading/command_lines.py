@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _ASSIGNMENT = regex(r"[A-Za-z_]\w*\+?=")
 _WRAPPERS = regex(

@@ -4,11 +4,11 @@ Nothing is refused here. What does not belong is marked with its line, for whoev
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from headgate.core import parse_path
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 Sign = Literal[" ", "-", "+"]
 _SIGNS: dict[str, Sign] = {"": " ", " ": " ", "+": "+", "-": "-"}

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from headgate.core import plain
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _LOOK_AHEAD = 150
 """How many lines about one failure are read."""

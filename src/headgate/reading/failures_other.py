@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import dropwhile, takewhile
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading.failed_tests import FailedTest, block_at, blocks, first_said, join_message, own_place
 
 # Jest, Vitest, Mocha and the runner that comes with Node.

@@ -3,9 +3,9 @@
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading.failed_tests import FailedTest, block_at, own_place
 
 _SECTIONS = {"FAILURES": "FAILED", "ERRORS": "ERROR", "short test summary info": "summary"}

@@ -5,7 +5,7 @@ import re
 from typing import Literal
 
 from headgate.core import Constraints, find_quotations, parse_task_text, plain
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading.command_lines import word_set
 from headgate.reading.test_output import find_failures
 

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading.command_lines import word_set
 
 MAX_COMMANDS = 200

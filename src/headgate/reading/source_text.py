@@ -13,11 +13,10 @@ import textwrap
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeGuard
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

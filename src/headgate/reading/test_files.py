@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from headgate.core import path_words
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading.command_lines import word_set
 
 _TEST_PART = regex(

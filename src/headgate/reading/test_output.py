@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading.command_lines import find_runner, split_commands
 from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.failures_other import (

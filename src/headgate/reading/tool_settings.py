@@ -7,7 +7,7 @@ runners, versions, plugins, modules that are loaded first, or variables. Build f
 import re
 from functools import lru_cache
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 
 def _names(*patterns: str) -> re.Pattern[str]:

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.core import Body, Decision, Stage, State, join_path
+from headgate.first_use import dataclass
 from headgate.run.job import Job, Log
 from headgate.run.stage import Entrance, StageRun
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -30,7 +30,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import repair_json
 from headgate.run.stage import StageRun, leader_of
 from headgate.run.tool_runs import run_tool

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -30,6 +29,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
+from headgate.first_use import dataclass
 from headgate.reading import TaskDiff, find_tests
 from headgate.run.job import Job
 from headgate.run.outputs import find_output_fault

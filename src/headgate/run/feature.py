@@ -1,12 +1,13 @@
 """What a folder below `features` adds to the loop."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.checks import Check
 from headgate.config import Config
 from headgate.core import Body, Image, Message, Settings, Stage
+from headgate.first_use import dataclass
 from headgate.run.job import Job
 from headgate.run.stage import Kind, StageRun
 from headgate.run.verification import Observer

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from headgate.config import fill, prompt
@@ -26,6 +25,7 @@ from headgate.core import (
     stages_before,
 )
 from headgate.errors import ToolError
+from headgate.first_use import dataclass
 from headgate.models import find_window
 from headgate.reading import condense_output
 from headgate.run.feature import Attached

@@ -1,10 +1,10 @@
 """The task that this one follows, as its model is told of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from headgate.config import fill
 from headgate.core import Note, cut_text, render_lines, render_notes
+from headgate.first_use import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The flow itself is the outermost group.
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.config import fill
 from headgate.core import (
@@ -32,6 +32,7 @@ from headgate.core import (
     stages_not_reached,
     times,
 )
+from headgate.first_use import dataclass
 from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Job

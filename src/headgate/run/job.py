@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from headgate.core import (
     expand_steps,
     stage_ids,
 )
+from headgate.first_use import dataclass
 from headgate.reading import TaskDiff
 from headgate.run.followed import Followed
 from headgate.run.scope import limited_status_tool, stable_specs

@@ -5,7 +5,7 @@ Each act is recorded after the start of the call that makes it.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from headgate.core import (
@@ -20,6 +20,7 @@ from headgate.core import (
     skip_reading,
 )
 from headgate.errors import ToolError, ToolFailed
+from headgate.first_use import dataclass
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.first_messages import nested_guides
 from headgate.run.job import Job

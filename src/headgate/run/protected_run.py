@@ -3,12 +3,13 @@
 import asyncio
 import os
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from headgate.checks import AfterStep, StepRun, Verification, Verifier, stop
 from headgate.core import Fail, Pass, VerifyStep
+from headgate.first_use import dataclass
 from headgate.guard import (
     REASON,
     InstalledPackages,

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 from headgate.core import BaselineVerified, StepResult
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 MOST_LINES = 200
 MOST_NAMED = 3

@@ -1,7 +1,6 @@
 """One attempt at a stage, and what a kind of stage is."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from headgate.core import (
     is_lost,
     place_of,
 )
+from headgate.first_use import dataclass
 from headgate.run.job import Job
 from headgate.run.scope import Scope
 from headgate.run.transcript import Transcript

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import orjson
@@ -18,6 +18,7 @@ from headgate.core import (
     build_view,
     size_of,
 )
+from headgate.first_use import dataclass
 
 TAIL_KEPT = 0.5
 """How much of `max_messages` a cut leaves: the rest is room to grow in, during which the prefix stays."""

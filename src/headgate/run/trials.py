@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from headgate.core import (
     VerifyStep,
     clean_text,
 )
+from headgate.first_use import dataclass
 from headgate.guard import Restored, protected_while
 from headgate.process import uninterrupted
 from headgate.reading import MAX_FAILURES

@@ -6,7 +6,7 @@ at the end, and may say that what came of it does not count.
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from headgate.checks import StepRun, Verification, new_run_id, unless_cut_short
@@ -25,6 +25,7 @@ from headgate.core import (
     VerifyStarted,
     say_failed,
 )
+from headgate.first_use import dataclass
 from headgate.guard import CommitFound
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job

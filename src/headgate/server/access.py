@@ -13,7 +13,6 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,6 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headgate.first_use import dataclass
 from headgate.reading import is_loopback
 from headgate.server.problems import answer_error, wants_page
 

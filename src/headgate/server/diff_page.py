@@ -4,7 +4,6 @@ Colours come from pygments, which escapes what it is given; nothing else here ma
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -16,6 +15,7 @@ from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
 from headgate.core import show_hidden, show_path
+from headgate.first_use import dataclass
 from headgate.reading import DiffHunk, FileDiff, Sign, read_git_diff
 
 FILE_LINES = 600

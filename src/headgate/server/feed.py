@@ -9,7 +9,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +17,7 @@ import orjson
 
 from headgate.core import FINAL_STATES, Event, Line, Pulse, State, TaskResumed, TaskStarted, fold
 from headgate.engine import Activity
+from headgate.first_use import dataclass
 from headgate.log import Bus, Store, find_pause
 
 POLL_SECONDS = 0.1

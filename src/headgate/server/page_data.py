@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,9 +22,9 @@ from headgate.core import (
 )
 from headgate.engine import ConfigReader
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass, regex
 from headgate.log import Pause, Store, TaskRow, build_report
 from headgate.models import find_endpoint
-from headgate.patterns import regex
 from headgate.server.templating import first_line
 from headgate.tree import run_git
 

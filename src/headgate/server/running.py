@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import uvicorn
 from headgate.core import Options
 from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass
 from headgate.process import kill_own_commands
 from headgate.reading import is_loopback
 from headgate.server.access import Access, known_hosts

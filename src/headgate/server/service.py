@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -21,6 +21,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError, ImageRefused
+from headgate.first_use import dataclass
 from headgate.log import Report, TaskRow, build_report, load_state
 from headgate.server.feed import Feed
 from headgate.server.problems import RequestRefused

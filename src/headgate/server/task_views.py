@@ -1,9 +1,10 @@
 """Tasks as clients read them: the events of each, folded once, with what is worth a line on the way."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.core import Event, Line, State
+from headgate.first_use import dataclass
 from headgate.log import Store, TaskRow, complete_state
 
 MOST_KEPT = 16

@@ -5,7 +5,6 @@ people type into: there `|e` leaves them alone.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from importlib import resources
@@ -17,8 +16,8 @@ from markupsafe import Markup, escape
 from headgate.checks import RUN_ID
 from headgate.core import plain, plan_items, show_hidden
 from headgate.engine import count_tokens
+from headgate.first_use import dataclass, regex
 from headgate.log import say_merged
-from headgate.patterns import regex
 
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",

@@ -19,7 +19,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate.core import Category, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
+from headgate.first_use import dataclass, regex
 from headgate.guard import InstalledPackages, Protected, SecretScan
-from headgate.patterns import regex
 from headgate.process import Sandbox
 from headgate.tools.ports import (
     NO_STAGE,

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from headgate.core import clean_text, plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
+from headgate.first_use import regex
 from headgate.guard import Restored, protected_while
-from headgate.patterns import regex
 from headgate.process import MOST_MOUNTS, CommandUnavailable, Sandbox, run_command
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, tool
 

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.tools.matching import indentation_of
 from headgate.tools.syntax import is_sound
 

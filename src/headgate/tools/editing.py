@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
+from headgate.first_use import dataclass
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit_intent import (
     MOST_COUNTED,

@@ -9,14 +9,13 @@ lines are indented by it.
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 from heapq import nlargest
 
 from headgate.core import clean_text
 from headgate.errors import ToolFailed
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 Reindent = Callable[[str], str | None]
 """Turns the indentation of a wanted line into the text's own; None where it cannot be told."""

@@ -5,11 +5,10 @@ models add (code fences, here-documents, a missing end marker) is dropped; what 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from headgate.core import parse_path
 from headgate.errors import ToolFailed
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import FileDiff, HunkLines, Sign, read_diff, read_place
 
 

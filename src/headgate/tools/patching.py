@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from pydantic import Field
 
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolFailed
+from headgate.first_use import dataclass
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.editing import BOM, count_lines, encode, require_text
 from headgate.tools.matching import (

@@ -5,7 +5,7 @@ a word, a space or a line's end is, as long as ripgrep never misses a file. An a
 characters it may match plus, where it may match any other, any few bytes above 127; assertions are dropped.
 """
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _ASCII = frozenset(range(128)) - {10}
 _SETS = {

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
+from headgate.first_use import dataclass
 from headgate.tools import line_matcher
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.files import glob_rules

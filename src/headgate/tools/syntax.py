@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 import yaml
 
 from headgate.core import clean_text, show_path
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.tree import FileChange
 
 Parser = Callable[[bytes], str | None]

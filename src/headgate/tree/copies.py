@@ -8,12 +8,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass
 from headgate.regular_files import remove_own_folder, temporary_folder
 from headgate.tree.ignore import RESERVED, IgnoredPaths
 from headgate.tree.workspace import FileChange

@@ -1,10 +1,11 @@
 """Fitting a diff to files as they are now: what somebody else has changed as well is merged line by line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headgate.core import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
+from headgate.first_use import dataclass
 from headgate.tree.git_repository import GitFailed
 from headgate.tree.objects import Entry, detached_git
 from headgate.tree.overlay import ProposedChange

@@ -7,11 +7,10 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.file_stamps import Stamp, stamp_of
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.tree.git_repository import git, read_regular, refuse_pipes, run_git
 
 _MOST_READ = 2_000_000_000

@@ -7,10 +7,9 @@ stop at a slash, `**` does not; a trailing slash asks for a directory; `!` takes
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 _POSIX = {
     "alnum": "a-zA-Z0-9",

@@ -3,12 +3,11 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import Command, split_commands
 from headgate.regular_files import TEMPORARY
 from headgate.tree.git_repository import common_folder, read_regular

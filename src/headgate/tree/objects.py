@@ -9,12 +9,12 @@ import subprocess
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import new as new_hash
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from headgate.first_use import dataclass
 from headgate.regular_files import OwnFolder, PlantedFile
 from headgate.tree.git_files import UnusualFiles, objects_in
 from headgate.tree.git_repository import GitFailed, failure_of, read_regular, run_git

@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from headgate.core import parse_path, show_path
 from headgate.errors import StoreError, ToolError
 from headgate.file_stamps import Stamp
+from headgate.first_use import dataclass
 from headgate.tree.disk import DiskWorkspace, changes_anything, check_before, sort_entries
 from headgate.tree.ignore import walk_files
 from headgate.tree.paths import ConfinedTree, Spot

@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headgate.core import parse_path, show_path
 from headgate.errors import ToolDenied, ToolFailed
+from headgate.first_use import dataclass
 from headgate.tree.workspace import NOTHING, OverlaidKind, OverlayLayer
 
 MAX_SYMLINKS = 40

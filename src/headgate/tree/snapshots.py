@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from threading import Lock
 from typing import Literal
 
 from headgate.core import show_path
+from headgate.first_use import dataclass
 from headgate.regular_files import OwnFolder
 from headgate.tree.git_files import Setting, read_settings, tracked_files
 from headgate.tree.git_repository import GitFailed, common_folder, read_regular, safe_folder

@@ -3,13 +3,14 @@
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Protocol
 
 from headgate.file_stamps import Stamp
+from headgate.first_use import dataclass
 
 EntryKind = Literal["file", "dir", "symlink", "other"]
 

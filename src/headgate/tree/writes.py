@@ -13,7 +13,6 @@ import shutil
 import stat
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
@@ -21,7 +20,7 @@ from types import TracebackType
 
 from headgate.core import OWN_FOLDER, FileHashes, parse_path
 from headgate.file_stamps import Stamp, stamp_of
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.regular_files import TEMPORARY, remove_tree
 from headgate.tree.paths import ConfinedTree
 from headgate.tree.workspace import NEW_FILE_MODE

@@ -25,7 +25,7 @@ from headgate.core import Flow, expand_flow
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
 from headgate.features.scouts.feature import with_scouts
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""

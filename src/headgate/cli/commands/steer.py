@@ -15,8 +15,8 @@ from headgate.cli.worker import open_engine
 from headgate.core import TaskState, Workplace
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import regex
 from headgate.log import TaskRow, load_state
-from headgate.patterns import regex
 
 _ID = regex(r"t[0-9]+", re.IGNORECASE)
 WAIT_SECONDS = 60.0

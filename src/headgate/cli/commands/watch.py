@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import click
@@ -27,6 +27,7 @@ from headgate.cli.terminal import is_in_front, is_interactive
 from headgate.core import SETTLED_STATES, Event, Task, check_line
 from headgate.engine import detail_lines
 from headgate.errors import HeadgateError
+from headgate.first_use import dataclass
 from headgate.log import Bus, Folder, Store, build_report
 from headgate.process import is_inside_command
 

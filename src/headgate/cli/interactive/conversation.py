@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.cli.approval import ANSWERS, describe, question_for
 from headgate.cli.commands.steer import describe_hearing
@@ -17,6 +17,7 @@ from headgate.cli.task_text import clean_output
 from headgate.core import SETTLED_STATES, Access, Constraints, Options, Task
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
+from headgate.first_use import dataclass
 from headgate.guard import Answer
 from headgate.log import Report
 from headgate.process import kill_own_commands

@@ -14,7 +14,7 @@ import orjson
 import platformdirs
 from prompt_toolkit.history import History
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.remembered import read_remembered, remember
 
 MOST_LINES, MOST_CHARS = 1_000, 10_000

@@ -1,12 +1,13 @@
 """The models that `/model` offers: those of the configuration, and those that the server in use has."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.cli.printing import printable
 from headgate.config import Config, show_address
 from headgate.core import ModelSettings
 from headgate.errors import ConfigError, ModelError
+from headgate.first_use import dataclass
 from headgate.models import find_endpoint, split_model
 
 USUAL = "default"

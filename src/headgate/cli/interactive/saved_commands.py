@@ -6,13 +6,12 @@ anybody, so whoever uses one sees its text before it is sent for the first time.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import COMMANDS_FOLDER, show_path
 from headgate.features.skills import SkillInvalid, read_front_matter
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.regular_files import OwnFolder
 from headgate.tree import read_regular
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.screen import YES_OR_NO
@@ -11,6 +10,7 @@ from headgate.config import Config, Loaded
 from headgate.core import Options, plain
 from headgate.engine import find_sandbox, run_own_command
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.process import NoSandbox
 
 MOST_LINES = 400

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from headgate.cli.commands.look_back import story_lines, task_list
@@ -31,6 +31,7 @@ from headgate.engine import (
     is_mergeable,
 )
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass
 from headgate.log import TaskRow, build_report, load_state
 from headgate.models import profile_for
 

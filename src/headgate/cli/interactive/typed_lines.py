@@ -5,10 +5,10 @@ Long pasted text is a few words in it, and some lines were meant as something el
 
 import shlex
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from headgate.cli.task_text import TaskInput, put_in, read_pasted
+from headgate.first_use import dataclass
 
 MARK, SHELL_MARK = "/", "!"
 LEAVING = frozenset({"quit", "exit", "q"})

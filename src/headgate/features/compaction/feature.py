@@ -5,13 +5,14 @@ after all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.core import Compaction, Message, clean_text, place_of, size_of, split_path, unknown_name
 from headgate.errors import ConfigError
 from headgate.features.compaction.events import StageCompacted
 from headgate.features.compaction.summary import StageRecord, summarise_stage
 from headgate.features.compaction.writer import Writer
+from headgate.first_use import dataclass
 from headgate.run import Feature, Job, StageRun, Transcript
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.core import (
@@ -13,6 +13,7 @@ from headgate.core import (
     ToolCall,
     share_out,
 )
+from headgate.first_use import dataclass
 
 ERROR_CHARS = 400
 """Of each failed call, what it answered. The beginning and the end are kept."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.config import fill, prompt
@@ -29,6 +29,7 @@ from headgate.features.compaction.summary import (
     read_answer_object,
     render_answer,
 )
+from headgate.first_use import dataclass
 from headgate.models import find_window
 from headgate.run import UNKNOWN_WINDOW, Job, reply_in_time, whole_lines
 

@@ -8,12 +8,12 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from headgate.errors import ToolFailed
 from headgate.features.memory.texts import MEMORY_TAGS, Memory, SavedMemory, normal_form, words_of
+from headgate.first_use import dataclass
 from headgate.log import RowDamaged, Store, store_errors
 
 MOST_MEMORIES = 1_000

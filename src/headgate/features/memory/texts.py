@@ -2,9 +2,8 @@
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 MEMORY_CHARS = 2_000
 MEMORY_TAGS, TAG_CHARS = 10, 40

@@ -1,9 +1,9 @@
 """What the log says of mentioned files. Commands that only look back import nothing else of them."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from headgate.core import Body, Line, Moment, Slice, State
+from headgate.first_use import dataclass
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
@@ -15,6 +14,7 @@ from headgate.core import (
 from headgate.errors import ImageRefused, ToolDenied, ToolError
 from headgate.features.mentions.events import MentionsRead
 from headgate.features.mentions.signs import Mention, find_mentions
+from headgate.first_use import dataclass
 from headgate.models import sees_images
 from headgate.run import Attached, Job
 from headgate.tools import describe_odd, excerpt, excerpt_size, lines_of, listing, share_room

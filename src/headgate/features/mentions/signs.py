@@ -8,11 +8,10 @@ as a log, mentions nothing.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from headgate.core import find_quotations
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 MOST = 50
 """Mentions of one text that are looked at; a person means fewer."""

@@ -3,13 +3,13 @@
 import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from headgate.config import PhaseControl, prompt
 from headgate.core import Message, Model, ModelSettings, Request, Usage, clean_text, estimate_missing, spent
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
 from headgate.features.phases.events import PhaseProbed
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.run import StageRun
 
 PROBE_SECONDS = 20.0

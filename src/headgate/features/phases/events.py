@@ -1,6 +1,6 @@
 """What the log says of phases. Commands that only look back import nothing else of them."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Literal
 
 from headgate.core import (
@@ -14,6 +14,7 @@ from headgate.core import (
     ToolFinished,
     follows,
 )
+from headgate.first_use import dataclass
 
 Mover = Literal["rules", "llm"]
 

@@ -4,7 +4,7 @@ It follows from the events, and the model has no say in it. Its words are quoted
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from headgate.core import (
@@ -33,6 +33,7 @@ from headgate.core import (
     split_path,
 )
 from headgate.features.recipes.execution import Execution
+from headgate.first_use import dataclass
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
 """Why a step does not run that is not missing."""

@@ -4,7 +4,6 @@ Ids are made unique, so that two executions of one type do not collide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headgate.core import (
@@ -19,6 +18,7 @@ from headgate.core import (
     rename_stages,
     shorten,
 )
+from headgate.first_use import dataclass
 
 GENERIC = "generic"
 """The type of a task for which none is named."""

@@ -6,7 +6,7 @@ type and the same goals goes on with the same execution: steps that have complet
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -50,6 +50,7 @@ from headgate.features.recipes.events import (
     task_progress,
 )
 from headgate.features.recipes.execution import GENERIC, Execution, expand_executions
+from headgate.first_use import dataclass
 from headgate.run import (
     Entrance,
     GroupRun,

@@ -38,8 +38,8 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ConfigError
+from headgate.first_use import regex
 from headgate.guard import DEFAULT_SECRETS, SecretNames
-from headgate.patterns import regex
 from headgate.remembered import user_config_path
 from headgate.tree import leads_out
 

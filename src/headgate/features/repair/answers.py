@@ -5,14 +5,13 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Any
 
 from headgate.checks import Suspect
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import (
     find_functions,
     insertion_points,

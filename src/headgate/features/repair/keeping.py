@@ -3,7 +3,6 @@
 Stages that run at once may each find one. The first is written; the others end without a word.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import (
@@ -22,6 +21,7 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.features.repair.suspects import memory_of
+from headgate.first_use import dataclass
 from headgate.run import Job, StageRun, write_changes
 from headgate.tree import FileChange
 

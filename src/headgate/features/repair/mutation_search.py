@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations, count, islice
 
 from pydantic import Field
@@ -20,6 +20,7 @@ from headgate.features.repair.answers import Partial, code_identity, code_mark, 
 from headgate.features.repair.mutations import Mutation, mutations
 from headgate.features.repair.quick_trials import Outcome, QuickTrials
 from headgate.features.repair.suspects import Evidence, memory_of, places
+from headgate.first_use import dataclass
 from headgate.run import Job, Trials
 from headgate.tree import FileChange
 

@@ -8,10 +8,10 @@ and deterministic: the same source gives the same changes.
 import ast
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import combinations
 
 from headgate.features.repair.statements import COUNTED, Change, Function, StatementChanges
+from headgate.first_use import dataclass
 from headgate.reading import parse_python
 
 MOST_NAMES = 8

@@ -4,8 +4,6 @@ What is known about the bug comes first in a question, and what is wanted last. 
 short, all questions begin with the same words, so that a server reads them once.
 """
 
-from dataclasses import dataclass
-
 from headgate.checks import Suspect
 from headgate.config import fill, fill_text, prompt
 from headgate.core import (
@@ -17,6 +15,7 @@ from headgate.core import (
     show_path,
 )
 from headgate.features.repair.suspects import Evidence, memory_of, places
+from headgate.first_use import dataclass
 from headgate.reading import find_functions
 from headgate.run import Job
 

@@ -10,13 +10,14 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from headgate.checks import Verifier
 from headgate.core import VerifyStep
+from headgate.first_use import dataclass
 from headgate.process import CommandUnavailable, run_command
 from headgate.regular_files import read_own
 from headgate.run import Trials

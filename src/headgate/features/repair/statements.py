@@ -6,11 +6,12 @@ What is missing in one function often stands in another: programs repeat themsel
 import ast
 import builtins
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TypeGuard
 
 from headgate.features.repair.outside_effects import reaches_out, root_name
+from headgate.first_use import dataclass
 
 MOST_COPIED = 8
 """How many statements from elsewhere are tried at one place."""

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -29,7 +29,7 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.features.repair.answers import Partial
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import (
     FailedTest,
     find_failures,

@@ -7,7 +7,6 @@ is the address of the connection itself that has to be permitted.
 import asyncio
 import socket
 import zlib
-from dataclasses import dataclass
 from ipaddress import ip_address
 from types import TracebackType
 
@@ -18,6 +17,7 @@ from yarl import URL
 from headgate.errors import ToolFailed
 from headgate.features.research.addresses import Permits
 from headgate.features.research.page_text import decode_text
+from headgate.first_use import dataclass
 
 MOST_REDIRECTS = 5
 HEADERS = {"User-Agent": "headgate", "Accept": "text/html, text/plain;q=0.9, text/*;q=0.8"}

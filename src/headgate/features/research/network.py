@@ -6,7 +6,7 @@ Loaded with the first query, because the HTTP client takes long to import.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aiohttp.abc import AbstractResolver
 
@@ -16,6 +16,7 @@ from headgate.features.research.backends import DdgsSearch, ask_ddgs, ask_searxn
 from headgate.features.research.fetching import PageFetcher, Unreadable
 from headgate.features.research.page_text import Extract, extract_text
 from headgate.features.research.sources import WebSource
+from headgate.first_use import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from headgate.errors import ToolFailed
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 Extract = Callable[[str], str]
 """Makes text of markup. It runs in a thread."""

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from headgate.config import ResearchSettings
 from headgate.errors import ToolUnavailable
 from headgate.features.research.sources import WebSource
+from headgate.first_use import dataclass
 
 NOT_CONFIGURED = (
     "No search backend is configured, so research cannot be used."

@@ -2,10 +2,9 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from headgate.core import share_out
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 TITLE_CHARS, LINE_CHARS = 200, 200
 MARK = "> "

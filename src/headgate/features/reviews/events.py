@@ -1,7 +1,7 @@
 """What the log says of reviews. Commands that only look back import nothing else of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.core import (
     CheckFinished,
@@ -14,6 +14,7 @@ from headgate.core import (
     follows,
     says_start,
 )
+from headgate.first_use import dataclass
 
 
 @dataclass

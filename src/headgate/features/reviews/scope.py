@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from headgate.checks import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, path_words
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading import DiffHunk, FileDiff, TaskDiff, is_test, read_git_diff, same_but_for_layout
 
 MOST_HUNKS = 200

@@ -7,11 +7,11 @@ not gone, what is new cannot be weaker than before.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.checks import Check, Facts
 from headgate.core import CheckSpec, Fail, Pass, Verdict, show_path
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import (
     has_test_settings,
     is_code,

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
 from headgate.features.scouts.tool_versions import NeededTool, names_packages
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import FailedTest, render_failures, split_commands, word_set
 
 # How a single test is run.

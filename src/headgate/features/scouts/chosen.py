@@ -16,8 +16,8 @@ from headgate.features.scouts.code_map import (
 )
 from headgate.features.scouts.index import short_name
 from headgate.features.scouts.ranking import RankedFile, Ranking, matched_words
+from headgate.first_use import regex
 from headgate.outlines import Definition, Outline, words_of_name
-from headgate.patterns import regex
 from headgate.reading import find_tests, is_code, is_test
 
 _DIGITS = 9

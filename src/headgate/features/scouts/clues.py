@@ -1,12 +1,11 @@
 """What a task and its failures name: words, names of definitions, files, and places in files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from headgate.core import path_words
 from headgate.features.scouts.code_map import MapQuery
+from headgate.first_use import dataclass, regex
 from headgate.outlines import identifiers_in, stem, words_of_name
-from headgate.patterns import regex
 from headgate.reading import FailedTest, word_set
 
 _MOST_TEXT = 30_000

@@ -1,7 +1,6 @@
 """The code map as data: what is asked, what it may cost, and what is found."""
 
-from dataclasses import dataclass
-
+from headgate.first_use import dataclass
 from headgate.reading import FailedTest
 
 

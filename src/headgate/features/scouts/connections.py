@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headgate.features.scouts.index import DEFINITION, REFERENCE, OutlineIndex, short_name
 from headgate.features.scouts.refresh import Tree
+from headgate.first_use import regex
 from headgate.outlines import Outline
-from headgate.patterns import regex
 
 DIGITS = 9
 """Scores are compared to so many decimals: the last bits of a logarithm differ between machines."""

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from headgate.first_use import regex
 from headgate.outlines import Outline
-from headgate.patterns import regex
 from headgate.reading import is_test, word_set
 
 _SNAKE = regex(r"_*[a-z][a-z0-9]*(?:_[a-z0-9]+)+")

@@ -6,7 +6,6 @@ for Python, which lines the failing tests run.
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.checks import CoverageByTest, Suspect, Verification, likely_lines, rank_functions, score_lines
@@ -22,7 +21,7 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.features.scouts.build_facts import FailureClues
 from headgate.features.scouts.clues import trace_places
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.reading import FailedTest, is_test
 from headgate.run import Job, Observer, StepsRun, Trials
 from headgate.tree import CopyImpossible

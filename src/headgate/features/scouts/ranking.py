@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from headgate.features.scouts.clues import Clues
 from headgate.features.scouts.connections import DIGITS, find_uses, page_rank, surroundings
@@ -15,6 +15,7 @@ from headgate.features.scouts.index import (
     OutlineIndex,
 )
 from headgate.features.scouts.refresh import Tree
+from headgate.first_use import dataclass
 from headgate.outlines import Outline, stem, words_of_text
 from headgate.reading import is_code, is_installed_or_built, is_test
 

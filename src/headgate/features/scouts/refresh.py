@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from threading import Lock
 
@@ -10,6 +10,7 @@ from headgate.errors import ToolError
 from headgate.features.scouts.code_map import MapLimits
 from headgate.features.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
 from headgate.file_stamps import Stamp, is_settled
+from headgate.first_use import dataclass
 from headgate.outlines import Outline, OutlinePool
 from headgate.reading import word_set
 from headgate.tree import Workspace

@@ -9,7 +9,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -48,7 +48,7 @@ from headgate.features.scouts.failure_clues import FailedRun, find_clues
 from headgate.features.scouts.mapping import INDEX_NAME, map_code
 from headgate.features.scouts.render import render_map
 from headgate.features.scouts.tool_versions import VERSION, NeededTool, needed_tools
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
 from headgate.run import Finder, Job, StageEnd, StageRun, run_verification, window_of

@@ -4,9 +4,8 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
-from headgate.patterns import regex
+from headgate.first_use import dataclass, regex
 
 ReadFile = Callable[[str], str]
 """Returns the text of a file of the project; empty if there is none that can be read."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import yaml
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 
 NAME_CHARS, DESCRIPTION_CHARS = 64, 1024
 FRONT_CHARS = 8_000

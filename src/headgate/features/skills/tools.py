@@ -5,7 +5,6 @@ Whoever wrote the repository wrote its skills. All of it is read through the wor
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pydantic import Field
 
@@ -20,6 +19,7 @@ from headgate.features.skills.skill_files import (
     split_front_matter,
     write_skill,
 )
+from headgate.first_use import dataclass
 from headgate.tools import Args, Outcome, Tool, ToolContext, count_lines, listing, require_text, tool
 from headgate.tree import File, FileChange, Workspace
 

@@ -1,7 +1,6 @@
 """A list of tasks that a model works through: which may start, which is in progress, what follows its end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from headgate.core import (
@@ -25,6 +24,7 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ToolFailed
+from headgate.first_use import dataclass
 from headgate.run import (
     Entrance,
     GroupRun,

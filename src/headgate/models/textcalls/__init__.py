@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from headgate.core import Delta, OnDelta, ToolSpec
+from headgate.first_use import regex
 from headgate.models.encoding import decode_json, repair_text
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import (
@@ -19,7 +20,6 @@ from headgate.models.textcalls.result import (
 from headgate.models.textcalls.scan import MARK, ReplyScan
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import FRAMES, NAMES
-from headgate.patterns import regex
 
 
 def parse_calls(

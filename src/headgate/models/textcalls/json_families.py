@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.core import DONE_TOOL, ESCALATE_TOOL, EXECUTE_TOOL
+from headgate.first_use import regex
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import DECISIONS, CallAttempt, CallsFound, Fault, Opening, guess_name
 from headgate.models.textcalls.source import RelaxedParser, Source, read_json
-from headgate.patterns import regex
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")

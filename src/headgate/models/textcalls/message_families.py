@@ -1,15 +1,15 @@
 """Families whose reply is a series of messages or a tree of tags: gpt-oss, MiniMax, Kimi K3 and others."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from headgate.first_use import dataclass, regex
 from headgate.models.textcalls.json_families import attempts_in, read_arguments
 from headgate.models.textcalls.offered_tools import ToolBook, branches, read_properties, read_text, types_of
 from headgate.models.textcalls.result import MESSAGES_READ, CallAttempt, CallsFound, Opening, ReplyPart
 from headgate.models.textcalls.source import DEPTH, Source
 from headgate.models.textcalls.xml_families import read_invoke
-from headgate.patterns import regex
 
 MUSE_HEADER = r"\s{0,16}(?:<\|start\|>assistant)?\s{0,4}to=([\w.\-]{1,128})<\|message\|>"
 _MUSE_HEADER = regex(MUSE_HEADER)

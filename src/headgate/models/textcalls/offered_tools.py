@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.core import TOOL_ALIASES, ToolSpec, match_spelling
+from headgate.first_use import regex
 from headgate.models.textcalls.source import read_json
-from headgate.patterns import regex
 from headgate.reading import repair_json
 
 PREFIXES = ("functions.", "function.", "tools.", "tool.")

@@ -3,13 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from headgate.core import clean_text
+from headgate.first_use import dataclass, regex
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, is_variant, read_properties
 from headgate.models.textcalls.source import Source
-from headgate.patterns import regex
 
 Fault = Literal["", "cut_off", "unreadable"]
 Reason = Literal["unknown_tool", "cut_off", "unreadable", "decision"]

@@ -2,10 +2,10 @@
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from headgate.first_use import dataclass, regex
 from headgate.models.textcalls.json_families import CALLS, read_marked, read_pythonic
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import (
@@ -23,7 +23,6 @@ from headgate.models.textcalls.result import (
 )
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import OPENINGS, Family
-from headgate.patterns import regex
 
 MARK = regex(
     # The look ahead tells quickly that there is none, which is so almost everywhere.

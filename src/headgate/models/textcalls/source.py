@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headgate.patterns import regex
+from headgate.first_use import regex
 from headgate.reading import repair_json
 
 # Values as models write them: JSON, Python literals, and what lies between. Linear, with bounded depth.

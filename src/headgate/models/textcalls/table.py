@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from headgate.first_use import dataclass, regex
 from headgate.models.textcalls.json_families import read_behind_name, read_gemma, read_marked
 from headgate.models.textcalls.message_families import (
     HARMONY_START,
@@ -21,7 +21,6 @@ from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallsFound, Opening, ReplyPart
 from headgate.models.textcalls.source import Source
 from headgate.models.textcalls.xml_families import read_glm, read_invoke, read_qwen
-from headgate.patterns import regex
 
 
 @dataclass(frozen=True, slots=True)

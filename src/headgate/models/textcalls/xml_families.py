@@ -4,11 +4,11 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from headgate.first_use import regex
 from headgate.models.textcalls.json_families import read_named
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallAttempt, CallsFound, Opening
 from headgate.models.textcalls.source import Source
-from headgate.patterns import regex
 
 # A value may hold the tag that ends it (code about such tags): an end is one only if a tag follows.
 _QWEN_END = regex(

@@ -1,7 +1,7 @@
 """Models behind the Messages API."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from headgate.core import (
     image_surplus,
 )
 from headgate.errors import ConfigError
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import (
     CallIds,
     arguments_as_object,
@@ -39,7 +40,6 @@ from headgate.models.wire.exchange import (
 )
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
-from headgate.patterns import regex
 
 # The reply of the Messages API, put together from its events.
 

@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from headgate.core import (
@@ -20,10 +20,10 @@ from headgate.core import (
     written,
 )
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import CallIds, decode_json, repair_text
 from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
 from headgate.models.wire.http import HttpAnswer, HttpClient
-from headgate.patterns import regex
 
 REPLY_TOKENS = 32_768
 """The longest reply where nobody sets a limit."""

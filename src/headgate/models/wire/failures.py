@@ -5,7 +5,6 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -15,9 +14,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import decode_json, encode_json, mapping_in
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
-from headgate.patterns import regex
 
 _OVERFLOW = regex(
     r"exceed_context_size|exceeds? the available context size"  # llama.cpp

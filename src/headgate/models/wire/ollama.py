@@ -16,6 +16,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
+from headgate.first_use import regex
 from headgate.models.encoding import (
     CallIds,
     arguments_as_object,
@@ -37,7 +38,6 @@ from headgate.models.wire.exchange import (
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, join_body, safe_name
-from headgate.patterns import regex
 
 # The reply of Ollama's own API, put together from its lines.
 

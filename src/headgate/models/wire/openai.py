@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError, ModelUnavailable, ReplyInvalid
+from headgate.first_use import dataclass, regex
 from headgate.models.encoding import (
     UNPARSED,
     CallIds,
@@ -43,7 +44,6 @@ from headgate.models.wire.exchange import (
 )
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient, is_private
-from headgate.patterns import regex
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {

@@ -1,0 +1,138 @@
+"""What is made when it is first used: regular expressions, and the methods of dataclasses.
+
+Headgate has several hundred of both, and a process needs few of them.
+"""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from threading import RLock
+from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, cast, get_origin
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls=None, /, **options):
+        """As `dataclasses.dataclass`, which takes longer for a class than its module takes to load."""
+        return _prepare(cls) if cls else lambda cls: _prepare(cls, **options)
+
+
+__all__ = ["dataclass", "regex"]
+
+
+def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """An expression with the methods of one that `re.compile` returns; a wrong one fails at its first use."""
+    return cast(re.Pattern[AnyStr], LazyPattern(text, flags))
+
+
+_TAKEN_OVER = (
+    *("search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"),
+    *("flags", "groups", "groupindex"),
+)
+
+
+class LazyPattern:
+    """Stands for a compiled expression until it is asked for something, and then has all that one has."""
+
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self.pattern = text
+        self._flags = flags
+
+    def compile(self) -> None:
+        compiled = re.compile(self.pattern, self._flags)
+        for name in _TAKEN_OVER:
+            setattr(self, name, getattr(compiled, name))
+
+    def __getattr__(self, name: str) -> Any:
+        """Reached for what is not there yet, so that only the first use takes longer."""
+        if name not in _TAKEN_OVER:
+            raise AttributeError(name)
+        self.compile()
+        return getattr(self, name)
+
+
+_FIELDS = "__dataclass_fields__"
+_WRITTEN = (
+    *("__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__match_args__", "__replace__"),
+    *("__dataclass_params__", "__init__", _FIELDS),
+)
+"""What a dataclass has, in the order in which it can be taken over while another thread makes an instance."""
+_writing = RLock()
+
+
+def _prepare(cls: type, slots: bool = False, **options: Any) -> type:
+    """The class, or one like it with slots, which gets its methods at its first instance."""
+    body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    kinds = {name: kind for name, kind in inspect.get_annotations(cls).items() if not _is_of_class(kind)}
+
+    def write() -> dict[str, Any]:
+        with _writing:
+            if vars(cls)[_FIELDS] is unwritten:
+                made = vars(_make(cls, body, kinds, options))
+                for name in _WRITTEN:
+                    if name in made and made[name] is not body.get(name, cls):
+                        setattr(cls, name, made[name])
+        fields: dict[str, Any] = vars(cls)[_FIELDS]
+        return fields
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        write()
+        cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
+
+    unwritten = _Unwritten(write)
+    if slots:
+        taken = {slot for base in cls.__mro__[1:-1] for slot in vars(base).get("__slots__", ())}
+        rest = {name: value for name, value in body.items() if name not in kinds}
+        rest["__slots__"] = tuple(name for name in kinds if name not in taken)
+        if options.get("frozen"):
+            rest |= {"__getstate__": _get_state, "__setstate__": _set_state}
+        qualified = cls.__qualname__
+        cls = type(cls)(cls.__name__, cls.__bases__, rest)
+        cls.__qualname__ = qualified
+    else:
+        for name in body.keys() & kinds.keys():
+            if isinstance(value := body[name], dataclasses.Field):
+                delattr(cls, name)
+                if value.default is not dataclasses.MISSING:
+                    setattr(cls, name, value.default)
+    for name, value in {"__init__": __init__, _FIELDS: unwritten}.items():
+        setattr(cls, name, value)
+    return cls
+
+
+def _make(cls: type, body: dict[str, Any], kinds: dict[str, Any], options: dict[str, Any]) -> type:
+    """A dataclass with this body and the inherited fields, which inherits from none."""
+    fields: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        fields |= getattr(base, _FIELDS, {})
+    body = fields | body | {"__qualname__": cls.__qualname__}
+    body["__annotations__"] = {name: field.type for name, field in fields.items()} | kinds
+    body["__doc__"] = "Given, since a dataclass without one looks for its signature, which takes long."
+    if hasattr(cls, "__post_init__"):
+        body["__post_init__"] = None
+    return dataclasses.dataclass(**options)(type(cls.__name__, (), body))
+
+
+class _Unwritten:
+    """Stands for the fields of a class until somebody asks for them: a class that inherits them, say."""
+
+    def __init__(self, write: Callable[[], dict[str, Any]]) -> None:
+        self._write = write
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+        return self._write()
+
+
+def _is_of_class(kind: object) -> bool:
+    return str(kind).startswith("ClassVar") or ClassVar in (kind, get_origin(kind))
+
+
+def _get_state(self: Any) -> list[Any]:
+    return [getattr(self, name) for name in getattr(self, _FIELDS)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for name, value in zip(getattr(self, _FIELDS), state, strict=True):
+        object.__setattr__(self, name, value)
