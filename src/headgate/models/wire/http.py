@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from io import BytesIO
 from ipaddress import ip_address
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
@@ -32,6 +32,8 @@ MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
 _GET_SECONDS = 30.0
+_LARGE = 1 << 20
+"""A body of so many bytes is sent in pieces, so that others get their turn in between."""
 
 
 class HttpClient:
@@ -42,13 +44,12 @@ class HttpClient:
         self._timeouts = timeouts
         self._proxy = find_proxy(endpoint.root)
         self._session: aiohttp.ClientSession | None = None
+        self._keeps_connection = False
+        """The latest answer left a connection that the next request can use."""
 
     async def __aenter__(self) -> "HttpClient":
-        tracing = aiohttp.TraceConfig()
-        tracing.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            trace_configs=[tracing],
             # Cookies are nothing that a model server needs; the environment is read by find_proxy.
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
@@ -106,7 +107,7 @@ class HttpClient:
                 refusal = await answer.error_body()
                 raise explain_response(self.endpoint, response.status, response.headers, refusal)
             yield answer
-            await answer.drain()
+            self._keeps_connection = await answer.drain()
         finally:
             response.close()
 
@@ -114,27 +115,20 @@ class HttpClient:
         self, session: aiohttp.ClientSession, method: str, path: str, body: bytes | None, again: bool = True
     ) -> aiohttp.ClientResponse:
         """The response to a request. It is sent once more where the server had closed a kept connection."""
-        context = SimpleNamespace(reused=False)
+        kept, self._keeps_connection = self._keeps_connection, False
         try:
             return await session.request(
                 method,
                 self.endpoint.root + path,
-                data=None if body is None else BytesIO(body),
+                data=body if body is None or len(body) < _LARGE else BytesIO(body),
                 proxy=self._proxy,
                 # A redirected POST would carry the key to a host that nobody configured.
                 allow_redirects=False,
-                trace_request_ctx=context,
             )
-        except (aiohttp.ServerDisconnectedError, OSError):
-            if not again or not context.reused:
+        except (aiohttp.ServerDisconnectedError, OSError) as error:
+            if not (again and kept) or isinstance(error, aiohttp.ClientConnectorError):
                 raise
         return await self._send(session, method, path, body, again=False)
-
-
-async def _note_reuse(
-    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
-) -> None:
-    context.trace_request_ctx.reused = True
 
 
 class HttpAnswer:
@@ -207,17 +201,18 @@ class HttpAnswer:
                 f"its answer: {said}"
             ) from error
 
-    async def drain(self) -> None:
-        """Waits a moment for the end of the body, so that the connection can serve the next request."""
+    async def drain(self) -> bool:
+        """Waits a moment for the end of the body; whether the connection can serve the next request."""
         content = self._response.content
         if content.at_eof():
-            return
+            return True
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while not content.at_eof():
                     await content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError):
-            return  # the reply is complete; the connection is closed in place of being kept
+            return False  # the reply is complete; the connection is closed in place of being kept
+        return True
 
 
 def find_proxy(url: str) -> str | None:

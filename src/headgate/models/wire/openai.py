@@ -111,13 +111,14 @@ class ChatAssembly(Assembly):
 
     def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
         for name in REASONING_FIELDS:
-            if text := text_in(delta, name):
+            if name in delta and (text := text_in(delta, name)):
                 self._reasoning_field = name
                 self.take_piece(reasoning=text)
                 break
         if content := delta.get("content"):
             self._take_content(content, delta)
-        self.take_piece(text=text_in(delta, "refusal"))
+        if "refusal" in delta:
+            self.take_piece(text=text_in(delta, "refusal"))
         if delta.get("tool_calls"):
             for fragment in mappings_in(delta, "tool_calls"):
                 self._take_fragment(fragment)
@@ -186,9 +187,10 @@ class ChatAssembly(Assembly):
         return self._calls[-1]
 
     def _take_usage(self, chunk: Mapping[str, Any]) -> None:
-        for usage in (mapping_in(chunk.get("x_groq"), "usage"), mapping_in(chunk, "usage")):
-            self._usage = usage or self._usage
-        if timings := mapping_in(chunk, "timings"):
+        for source in (chunk.get("x_groq"), chunk):
+            if source and (usage := mapping_in(source, "usage")):
+                self._usage = usage
+        if "timings" in chunk and (timings := mapping_in(chunk, "timings")):
             self._cached = read_count(timings.get("cache_n"))
             prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
             self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
