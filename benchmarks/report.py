@@ -124,6 +124,15 @@ CONTENT_BYTES = 1_270
 """What is said in a turn of the suites, encoded: a call and 1,024 characters of a file."""
 
 
+def count_work(rows: Rows) -> dict[str, tuple[int, float]]:
+    """What a task of one turn and each further turn do, by what is counted."""
+    by_turns = {row["turns"]: row["counts"] for row in rows if row["suite"] == "counts"}
+    if not by_turns:
+        return {}
+    first, few, many = (by_turns[turns] for turns in (1, 10, 30))
+    return {what: (first[what], (many[what] - few.get(what, 0)) / 20) for what in first}
+
+
 def as_text(rows: Rows) -> str:
     """The tables, in Markdown."""
     parts = [_table(("figure", "target", "measured", "met"), (target.as_row() for target in targets(rows)))]
@@ -164,6 +173,9 @@ def as_text(rows: Rows) -> str:
             for name, ms in sorted(task.items(), key=lambda one: one[1])
         ]
         parts.append(_table(("a task with one call", "CPU ms", "of these in other processes"), lines))
+    if work := count_work(rows):
+        lines = [(what.replace("_", " "), str(task), f"{turn:g}") for what, (task, turn) in work.items()]
+        parts.append(_table(("what Headgate does", "in a task of one turn", "in a further turn"), lines))
     if start := _medians(rows, "start", lambda row: row["seconds"] / row["python"]):
         seconds = _medians(rows, "start", lambda row: row["seconds"])
         lines = [(name, f"{seconds[name]:.2f}", f"{ratio:.1f} ×") for name, ratio in start.items()]

@@ -3,8 +3,8 @@
     make bench                          all suites, with the installed peers
     python benchmarks/run.py [SUITE ...] [--rounds 3] [--only PEER,PEER] [--write]
 
-Suites: turns, many, task, start, tree. Peers take turns within a round, so that a slow minute of the machine
-is shared by all. Ratios are within one run: absolute times depend on the machine. `--write` makes
+Suites: turns, many, task, counts, start, tree. Peers take turns within a round, so that a slow minute of
+the machine is shared by all. Ratios are within one run: absolute times depend on the machine. `--write` makes
 docs/performance.md and its pictures from all results, which are kept in benchmarks/results.jsonl.
 """
 
@@ -67,7 +67,8 @@ SESSIONS = {
     "task": ("--turns", "1"),
 }
 """Suites in which every peer does the same, and what they ask for."""
-SUITES = (*SESSIONS, "start", "tree")
+COUNTED = ("--turns", "1,10,30", "--count")
+SUITES = (*SESSIONS, "counts", "start", "tree")
 
 
 @contextmanager
@@ -121,6 +122,9 @@ def measure(suite: str, names: list[str], url: str) -> Iterator[dict[str, Any]]:
         return
     if suite == "tree":
         yield from large_tree.measure(url)
+        return
+    if suite == "counts":
+        yield from run_peer(next(peer for peer in PEERS if peer.name == report.OURS), COUNTED, url)
         return
     for peer in PEERS:
         able = peer.python.exists() and (peer.at_once or suite != "many")

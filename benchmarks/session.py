@@ -16,8 +16,11 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+
+from counts import Counts
 
 from server import DONE
 
@@ -92,8 +95,9 @@ def measure(
     parser.add_argument("--turns", type=lambda text: [int(one) for one in text.split(",")], default=[50])
     parser.add_argument("--sessions", type=int, default=1, help="at once")
     parser.add_argument("--profile", default="")
+    parser.add_argument("--count", action="store_true", help="what is done, which takes longer: see counts")
     asked = parser.parse_args()
-    place = Place(asked)
+    place, counts = Place(asked), Counts() if asked.count else None
     if prepare:
         prepare(place)
     name = f"{Path(sys.argv[0]).stem}-{asked.variant}-{os.getpid()}"
@@ -114,7 +118,7 @@ def measure(
         for turns in asked.turns:
             key, before = f"{name}-{turns}", _size(place.folder, log)
             began, processor = time.perf_counter(), _processor_seconds()
-            with _profiled(asked.profile):
+            with _profiled(asked.profile), counts or nullcontext():
                 _require_done(await run(key, turns, asked.sessions))
             seconds, after = time.perf_counter() - began, _processor_seconds()
             own, others = after[0] - processor[0], after[1] - processor[1]
@@ -132,6 +136,8 @@ def measure(
                 "log_bytes": _size(place.folder, log) - before,
                 "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             }
+            if counts:
+                result["counts"] = dict(sorted(counts.found.items()))
             print("RESULT " + json.dumps(result), flush=True)
 
     asyncio.run(run_all())

@@ -20,6 +20,7 @@ stages:
     allow_missing_done: true
     budget: {turns: 2000}
 """
+LONG_AGO = 1_700_000_000
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@x", "-c", "init.defaultBranch=main")
 
 
@@ -32,6 +33,8 @@ def prepare(place: Place) -> None:
     for number in range(place.most_turns + 1):
         (pattern / "src" / f"module_{number}.py").write_text(RESULT)
     (pattern / "read.yaml").write_text(FLOW)
+    for file in pattern.rglob("*"):
+        os.utime(file, (LONG_AGO, LONG_AGO))  # as in a repository that was not written just now
     for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "Add modules")):
         subprocess.run([*GIT, *command], cwd=pattern, check=True)
     place.kept["repositories"] = repositories = []
