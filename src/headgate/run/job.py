@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headgate.checks import CHECKS, Check, Verifier
@@ -167,9 +166,14 @@ class Pinned:
 
     def of(self, feature: type[S]) -> S:
         """The settings of a feature; its own defaults where the configuration has none."""
-        found = self.of_features.get(feature) or feature()
+        found = self.of_features.get(feature) or _defaults(feature)
         assert isinstance(found, feature)
         return found
+
+
+@cache
+def _defaults(feature: type[Settings]) -> Settings:
+    return feature()
 
 
 @dataclass
