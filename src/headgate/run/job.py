@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
