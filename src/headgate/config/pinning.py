@@ -9,6 +9,7 @@ A key in the environment goes only to a server that the environment of the same 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -293,18 +294,16 @@ def _flow_files(flow: Any) -> Iterator[str]:
 
 
 def _paths_through_links(root: Path, name: str) -> Iterator[str]:
-    path = Path(os.path.normpath(root / name))
-    path = path if path.is_relative_to(root) else Path(os.path.realpath(path))
+    inside, path = f"{root}/", os.path.normpath(root / name)
+    path = path if path.startswith(inside) else os.path.realpath(path)
     for _ in range(_MAX_LINKS):
-        if not path.is_relative_to(root) or path == root:
+        if not path.startswith(inside):
             return
-        link = next((place for place in _above(path, root) if place.is_symlink()), None)
-        yield (link or path).relative_to(root).as_posix()
-        if link is None:
+        # The directories between the root and the path, the outermost first, and the path itself.
+        above = accumulate(path.removeprefix(inside).split("/"), "{}/{}".format)
+        found = next((place for place in above if Path(inside, place).is_symlink()), None)
+        yield found or path.removeprefix(inside)
+        if found is None:
             return
-        path = Path(os.path.normpath(link.parent / link.readlink() / path.relative_to(link)))
-
-
-def _above(path: Path, root: Path) -> list[Path]:
-    """The directories between the root and a path, the outermost first, and the path itself."""
-    return [place for place in (path, *path.parents) if place != root and place.is_relative_to(root)][::-1]
+        link = Path(inside, found)
+        path = os.path.normpath(f"{link.parent / link.readlink()}/{path.removeprefix(inside + found)}")

@@ -218,11 +218,18 @@ for _kind, _pattern, _first in (
 
 
 @lru_cache(maxsize=64)  # the files of flows are read for every task; nodes are never changed
-def _compose(text: str, name: str) -> yaml.Node | None:
-    loader: _Loader | None = None
+def _nodes(text: str) -> yaml.Node | None:
+    loader = _Loader(text)
     try:
-        loader = _Loader(text)
         node: yaml.Node | None = loader.get_single_node()
+    finally:
+        loader.dispose()
+    return node
+
+
+def _compose(text: str, name: str) -> yaml.Node | None:
+    try:
+        return _nodes(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}, line {mark.line + 1}" if mark else name
@@ -234,10 +241,6 @@ def _compose(text: str, name: str) -> yaml.Node | None:
         raise ConfigError(f"{name}, line {line}: there is a character that YAML does not allow.") from None
     except RecursionError:
         raise ConfigError(f"{name}: values are nested too deeply.") from None
-    finally:
-        if loader is not None:
-            loader.dispose()
-    return node
 
 
 @dataclass

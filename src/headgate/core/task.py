@@ -1,6 +1,7 @@
 """A task: what a person asked for, what must not happen on the way, and where it stands."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from headgate.core.messages import clean_text
@@ -151,6 +152,7 @@ class TaskText(NamedTuple):
     """What its own section `Goal:` says; the request where there is none."""
 
 
+@lru_cache(maxsize=16)
 def parse_task_text(text: str) -> TaskText:
     """Splits free text into what is asked for, the goal, and the constraints that its own sections state."""
     request, found = split_sections(text)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from headgate.checks import prune_runs
@@ -68,9 +69,11 @@ class OutcomeRecorder:
         else:
             conclude = await self._propose(why, trouble)
         await self._settle(conclude, ending, keep_bodies=keep_conversation)
+        report = build_report(self.log.state)
         if ending != "PROPOSED":
-            await self._clean_up(keep_conversation=keep_conversation)
-        return build_report(self.log.state)
+            keep = {*report.run_ids, *self.store.failed_runs()}
+            await asyncio.to_thread(self._clean_up, report, keep, keep_conversation=keep_conversation)
+        return report
 
     async def _propose(self, why: Decision, trouble: list[str]) -> Conclude:
         made = await self.tree.record_proposal()
@@ -139,16 +142,14 @@ class OutcomeRecorder:
 
         return conclude
 
-    async def _clean_up(self, *, keep_conversation: bool) -> None:
-        """Deletes what only a task that goes on needs, and writes the report."""
+    def _clean_up(self, report: Report, runs: AbstractSet[str], *, keep_conversation: bool) -> None:
+        """Deletes what only a task that goes on needs, and other runs, and writes the report. Blocks."""
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
-        await asyncio.to_thread(self.folder.forget_context)  # of a task that a crash cut short, too
-        await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
-        report = build_report(self.log.state)
+        self.folder.forget_context()  # of a task that a crash cut short, too
+        self.folder.forget_sandbox(self.task.id)
         self._write(report)
-        keep = {*report.run_ids, *self.store.failed_runs()}
-        await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
+        prune_runs(self.folder.runs, runs, self.now())
 
     async def _close_worktree(
         self, ended: TaskEnded, changes: Changes

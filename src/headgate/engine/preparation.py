@@ -27,7 +27,7 @@ from headgate.features.research import Research
 from headgate.first_use import dataclass
 from headgate.guard import AskPerson, ProtectedTree, Redactor, ResolvedBoundaries, Restored
 from headgate.log import Bus, Folder, Store, TaskLog
-from headgate.process import NoSandbox
+from headgate.process import Bubblewrap, NoSandbox
 from headgate.run import Clock, Job, Models, Parts, People, Pinned, Place
 from headgate.tools import Tool
 from headgate.tree import OverlayWorkspace, Snapshots
@@ -74,12 +74,17 @@ class Preparation:
         clients, settings = await open_models(stack, resolved.models, flow, folder.repo, self.past)
         # A resumed task keeps what was resolved when the tree was unchanged.
         bounds = ResolvedBoundaries(self.log.state[Workplace].boundaries)
-        if not self.past:
-            folder.forget_protected(task.id)
-            bounds = await asyncio.to_thread(task_boundaries, folder.tree, config, task)
         redact = Redactor(folder.tree, secret_patterns(config), known=known_secrets(config, os.environ))
-        await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
-        sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
+
+        def look() -> tuple[ResolvedBoundaries, Bubblewrap | NoSandbox]:
+            """At the files, and at what is installed."""
+            if not self.past:
+                folder.forget_protected(task.id)
+            found = bounds if self.past else task_boundaries(folder.tree, config, task)
+            redact("")  # reads the values before anything can change the files
+            return found, find_sandbox(config, os.environ)
+
+        bounds, sandbox = await asyncio.to_thread(look)
         bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
         asked = [(feature, feature.settings and feature.settings(config)) for feature in parts.features]
         features = [feature for feature, found in asked if found or not feature.settings]

@@ -7,6 +7,7 @@ enforced, and people are told so.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from headgate.core import Constraints, find_quotations
@@ -111,7 +112,10 @@ def spared_by_task(request: str, constraints: Constraints, boundaries: Iterable[
     """The same for a task; `boundaries` are those of its configuration."""
     bounds = (*boundaries, *constraints.boundaries)
     asked = (*constraints.keep, *constraints.non_goals, *(text for text in bounds if " " in text))
-    return find_spared_tests((request, *asked), asked)
+    return _found((request, *asked), asked)
+
+
+_found = lru_cache(maxsize=16)(find_spared_tests)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -185,6 +185,8 @@ class EventWriter:
         self._path = path
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._schema: int | None = None
+        """The version of the schema whose objects were checked."""
 
     def stop(self) -> None:
         """Waits until everything is committed, and ends the thread."""
@@ -218,6 +220,7 @@ class EventWriter:
         except (StoreError, OSError) as error:
             self._refuse_all(error)
             return
+        self._schema = None
         with closing(db):
             while (first := self._queue.get()) is not None:
                 batch, stop = [first], False
@@ -239,7 +242,11 @@ class EventWriter:
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
-                check_objects(db, self._path)
+                # What the connection knows of the schema is read again when this number is another.
+                (schema,) = db.execute("PRAGMA schema_version").fetchone()
+                if schema != self._schema:
+                    check_objects(db, self._path)
+                    self._schema = schema
                 for write in batch:
                     try:
                         results.append(_insert(db, write))

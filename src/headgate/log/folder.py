@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
+from random import randbytes
 from typing import IO, Any
 
 from headgate.control_characters import escape_controls
@@ -227,7 +228,7 @@ class Folder:
         """Keeps a file that can be deleted, so that a task's end can be recorded on a full disk."""
         try:
             if not self.ballast.is_file() or self.ballast.lstat().st_size < BALLAST_BYTES:
-                self.own.write(self.ballast, os.urandom(BALLAST_BYTES))
+                self.own.write(self.ballast, randbytes(BALLAST_BYTES))
         except OSError:
             self.drop_ballast()  # there is none to keep: a part of it helps nobody
 

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
@@ -309,12 +310,12 @@ def filtered_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
     A variable is dropped for its name, or for a value that is a known kind of key or a URL with a password.
     """
-    kept = {
-        name: value
-        for name, value in environ.items()
-        if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value)
-    }
-    return kept | _FIXED
+    return {name: value for name, value in environ.items() if not _is_secret(name, value)} | _FIXED
+
+
+@lru_cache(maxsize=1024)  # the same variables for every task
+def _is_secret(name: str, value: str) -> bool:
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:

@@ -93,8 +93,8 @@ def _own_settings(repo: Path) -> list[Setting]:
         status = place.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise UnusualFiles
-    refuse_pipes(folder)
-    if (folder / "commondir").exists() or not _HEAD.fullmatch(_read(folder / "HEAD")):
+    opened = refuse_pipes(folder)
+    if "commondir" in opened or not _HEAD.fullmatch(_read(folder / "HEAD")):
         raise UnusualFiles
     found, section = [], ""
     for line in os.fsdecode(_read(folder / "config")).split("\n"):

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.core import COMMANDS_FOLDER, OWN_FOLDER
@@ -116,16 +117,23 @@ def _command_of(args: tuple[str, ...]) -> str:
     return next(arg for arg in args if arg != "-c" and "=" not in arg)
 
 
-def refuse_pipes(folder: Path) -> None:
-    """GitFailed if git would wait for what a named pipe holds."""
-    branch = os.fsdecode(read_regular(folder / "HEAD", 4096)).removeprefix("ref:").strip()
-    for name in (*_OPENED, branch):
-        try:
-            mode = (folder / name).stat().st_mode
-        except (OSError, ValueError):
-            continue  # it is not there
-        if not stat.S_ISREG(mode) and name:
-            raise GitFailed(f"{folder / name} is not a regular file: remove it, or restore it.")
+def refuse_pipes(folder: Path) -> set[str]:
+    """The files that git opens and that are there. GitFailed if it would wait for what a named pipe holds."""
+    found: set[str] = set()
+    try:
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return found
+    try:
+        branch = os.fsdecode(read_regular("HEAD", 4096, directory)).removeprefix("ref:").strip()
+        for name in filter(None, (*_OPENED, branch)):
+            with suppress(OSError, ValueError):  # it is not there
+                if not stat.S_ISREG(os.stat(name, dir_fd=directory).st_mode):
+                    raise GitFailed(f"{folder / name} is not a regular file: remove it, or restore it.")
+                found.add(name)
+    finally:
+        os.close(directory)
+    return found
 
 
 def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFailed:
