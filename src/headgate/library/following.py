@@ -25,7 +25,8 @@ class EventFeed:
         """The latest events, each with the position behind it."""
         self._told = 0
         self._ended = False
-        self._news = asyncio.Event()
+        self._news: asyncio.Event | None = None
+        """Whoever waits for something new waits for this."""
 
     def tell(self, event: Event) -> None:
         """Takes an event that was committed."""
@@ -39,8 +40,9 @@ class EventFeed:
         self._wake()
 
     def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        news, self._news = self._news, None
+        if news:
+            news.set()
 
     async def follow(self) -> AsyncIterator[Event]:
         """Every event of the run, until it ends."""
@@ -49,6 +51,7 @@ class EventFeed:
             if taken >= self._told:
                 if self._ended:
                     return
+                self._news = self._news or asyncio.Event()
                 await self._news.wait()
                 continue
             forgotten = self._told - len(self._recent)

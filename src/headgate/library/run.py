@@ -11,7 +11,7 @@ from headgate.core import PLANNER, Decision, Event
 from headgate.errors import ConfigError
 from headgate.features.compaction.feature import compact_later
 from headgate.first_use import dataclass
-from headgate.library.callbacks import call_back, tell_callbacks
+from headgate.library.callbacks import Callbacks, call_back, tell_callbacks
 from headgate.library.checkpoints import Checkpoint, Saver
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.following import EventFeed
@@ -100,6 +100,8 @@ class FlowRun:
     async def _call_back(self) -> None:
         """Saves the flow when that is due, and tells the callbacks what happened."""
         work, saver = self._work, self._saver
+        if saver is None and self._request.callbacks == Callbacks():
+            return
         told = tell_callbacks(
             self._request.callbacks,
             self._compiled,
