@@ -46,17 +46,16 @@ class OwnFolder:
     def enter(self, folder: Path, create: int | None = None) -> Iterator[int]:
         """The descriptor of this folder or one in it. With the mode `create`, missing ones are made."""
         here = self.path.parent
+        first, parts = len(here.parts), folder.parts
+        if parts[:first] != here.parts:
+            raise ValueError(f"{folder} is not in {here}")
         directory = os.open(here, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            for part in folder.relative_to(here).parts:
-                here = here / part
-                if create is not None:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, create, dir_fd=directory)
+            for number, part in enumerate(parts[first:], first + 1):
                 try:
-                    inner = os.open(part, _FOLDER, dir_fd=directory)
+                    inner = _open_folder(part, directory, create)
                 except OSError as error:
-                    raise _explain(error, here) from error
+                    raise _explain(error, Path(*parts[:number])) from error
                 os.close(directory)
                 directory = inner
             yield directory
@@ -106,6 +105,17 @@ class OwnFolder:
         """Removes a folder with all that is in it, as far as that is possible."""
         with suppress(OSError), self.enter(folder.parent) as directory:
             remove_tree(folder.name, directory)
+
+
+def _open_folder(name: str, directory: int, create: int | None) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=directory)
+    except FileNotFoundError:
+        if create is None:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, create, dir_fd=directory)
+    return os.open(name, _FOLDER, dir_fd=directory)
 
 
 def open_own(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:

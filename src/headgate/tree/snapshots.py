@@ -355,9 +355,9 @@ class Snapshots:
 
 def _own_outputs(repo: Path) -> frozenset[str]:
     """The files in the tree that this process prints to: `headgate run ... > out.log`."""
-    found = set()
+    inside = os.path.realpath(repo) + "/"
+    found = []
     for descriptor in (1, 2):
-        with suppress(OSError, ValueError):  # it is closed, no file, or elsewhere
-            place = Path(f"/proc/self/fd/{descriptor}").readlink()
-            found.add(place.relative_to(repo.resolve()).as_posix())
-    return frozenset(found)
+        with suppress(OSError):  # it is closed, or no file
+            found.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    return frozenset(place.removeprefix(inside) for place in found if place.startswith(inside))
