@@ -51,11 +51,6 @@ RUNS: dict[str, dict[str, object]] = {
     "flat-schema": {"task_flow_mode": "flat", "tool_transport": "schema"},
     "staged-schema": {"task_flow_mode": "staged", "tool_transport": "schema"},
     "staged3-schema": {"task_flow_mode": "staged3", "tool_transport": "schema"},
-    "staged-schema-stable": {
-        "task_flow_mode": "staged",
-        "tool_transport": "schema",
-        "tools_visibility": "stable",
-    },
     "repair": {"task_flow_mode": "repair"},
     "no-scouts": {"scouts": "off"},
     "staged-schema-no-scouts": {

@@ -147,7 +147,7 @@ LIST, READ, DONE = ("ls", "{}"), ("read_file", '{"path": "big.txt"}'), ("stage_d
 class Caller:
     """A model that makes these calls, one in each reply, then stops.
 
-    It keeps what was withheld from it, and what each call brought.
+    It keeps what it was offered, what was withheld of that, and what each call brought.
     """
 
     calls: Sequence[tuple[str, str]]
@@ -155,10 +155,14 @@ class Caller:
 
     def __post_init__(self) -> None:
         self.withheld: list[set[str]] = []
+        self.offered: list[list[str]] = []
+        self.listed: list[list[str]] = []
         self.results: dict[str, str] = {}
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         self.withheld.append(set(request.withheld))
+        self.offered.append([tool.name for tool in request.tools])
+        self.listed.append([tool.name for tool in request.listed])
         for message in request.messages:
             if message.role == "tool":
                 self.results.setdefault(message.call_id, message.content)
@@ -192,9 +196,8 @@ async def test_the_signal_of_the_end_is_not_withheld_in_a_final_turn(store: Stor
     model = Caller([DONE, DONE])
     flow = work(checks={"files_read": 1}, budget=Budget(turns=1, retries=0), allow_missing_done=False)
     job = make_job(store, flow, {None: model})
-    job.pinned.stable_tools = True
     await run_flow(job)
-    assert model.withheld[:2] == [set(), {"ls", "read_file"}]
+    assert model.withheld[:2] == [set(), set()]
 
 
 @dataclass
@@ -283,16 +286,17 @@ async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Stor
     assert model.withheld == [set(), {"stage_done"}, set(), {"stage_done"}, set()]
 
 
-async def test_tools_of_other_stages_that_are_sent_nevertheless_are_withheld(store: Store) -> None:
+async def test_a_list_that_stays_the_same_is_beside_what_may_be_called(store: Store) -> None:
     stages = (
         Stage(id="list", tools=ToolScope(allow=("ls",))),
         Stage(id="read", tools=ToolScope(allow=("read_file",))),
     )
     model = Caller([LIST, DONE, READ, DONE])
     job = make_job(store, Flow(name="test", stages=stages), {None: model})
-    job.pinned.stable_tools = True
+    job.pinned.keeping_lists = frozenset({None})
     await run_flow(job)
-    assert model.withheld == [{"read_file"}, {"read_file"}, {"ls"}, {"ls"}]
+    assert model.offered == [["ls", "stage_done"]] * 2 + [["read_file", "stage_done"]] * 2
+    assert model.listed == [["ls", "read_file", "stage_done"]] * 4
 
 
 async def test_the_tools_of_two_lists_are_sent_with_the_tasks_of_both(store: Store) -> None:
@@ -300,7 +304,7 @@ async def test_the_tools_of_two_lists_are_sent_with_the_tasks_of_both(store: Sto
         Stage(id=f"list{n}", kind="drive", stages=(Stage(id=f"task{n}", kind="driven"),)) for n in (1, 2)
     ]
     job = make_job(store, Flow(name="test", stages=tuple(lists)), {None: Caller([])})
-    (start,) = [spec for spec in job.stable_specs if spec.name == "start_task"]
+    (start,) = [spec for spec in job.listed_specs if spec.name == "start_task"]
     assert start.parameters["properties"]["id"]["enum"] == ["task1", "task2"]
 
 

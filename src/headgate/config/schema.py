@@ -149,9 +149,9 @@ class FlowKnobs(Settings):
     """The tools, by name or category, of stages that do not set them; absent: every tool."""
     tools_block: tuple[str, ...] | None = None
     """Tools, by name or category, that stages do not get, unless they set their own."""
-    tools_visibility: Literal["hidden", "stable"] = "hidden"
+    tools_visibility: Literal["auto", "hidden", "stable"] = "auto"
     """`hidden` sends only the stage's own tools; `stable` sends the same list in every stage and refuses
-    the other tools when they are called."""
+    the other tools when they are called. `auto`: `stable` for servers of your own, `hidden` for others."""
     task_status: Literal["auto", "always", "never"] = "auto"
     """When the model gets a tool to report its status: together with tools that do work, always, or never."""
     task_status_standalone: int | None = Field(None, ge=1)

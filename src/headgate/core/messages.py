@@ -98,12 +98,20 @@ class Request:
     """A JSON schema that the reply is held to, where the server can."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of this request's body: how a transport holds a reply to a form."""
+    listed: tuple[ToolSpec, ...] = ()
+    """What is sent in place of `tools` where a server has a list of them at the beginning of each prompt: the
+    same in every request of a conversation, so that the server need not read all of it again."""
     withheld: frozenset[str] = frozenset()
     """Of `tools`, those that are of no use now: a form that replies are held to has no place for them."""
     enough: "Enough | None" = field(default=None, compare=False)
     """Given the reply's text piece by piece as it comes; True ends the reply there, where the server can."""
     chars: int = field(default=0, compare=False)
     """The size of its messages, as `size_of` counts, where it is known, so that no turn counts it again."""
+
+    @property
+    def shown(self) -> tuple[ToolSpec, ...]:
+        """The list of tools that is sent."""
+        return self.listed or self.tools
 
 
 @dataclass(frozen=True, slots=True)

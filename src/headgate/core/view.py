@@ -124,7 +124,7 @@ def image_chars(messages: Iterable[Message]) -> int:
 def request_size(request: Request) -> int:
     """The characters that a request puts into a prompt, roughly: its messages, and its tools as JSON."""
     chars = request.chars or size_of(request.messages)
-    return chars + sum(_tool_size(tool) for tool in request.tools)
+    return chars + sum(_tool_size(tool) for tool in request.shown)
 
 
 @lru_cache(maxsize=512)

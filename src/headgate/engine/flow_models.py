@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Literal
 
 from headgate.config import (
     Config,
@@ -29,6 +30,7 @@ from headgate.models import (
     ScriptedModel,
     find_endpoint,
     given_settings,
+    is_own_server,
     open_configured_model,
     profile_for,
     with_price,
@@ -99,6 +101,17 @@ def _who_names(flow: Flow, model: str | None) -> str:
     """The recipe that names a model, for a message about it; nothing if the flow does itself."""
     named = [one for one in flow.recipes.values() if model in one.models]
     return f"{named[0].source or f'The recipe {named[0].name}'}: " if named else ""
+
+
+def models_that_keep_lists(
+    models: Iterable[FlowModel], visibility: Literal["auto", "hidden", "stable"]
+) -> frozenset[str | None]:
+    """Those that are sent the same list of tools in every stage: with `auto`, on the user's own servers."""
+    return frozenset(
+        model.name
+        for model in models
+        if visibility == "stable" or (visibility == "auto" and model.address and is_own_server(model.address))
+    )
 
 
 def describe_servers(

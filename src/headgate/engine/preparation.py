@@ -17,7 +17,7 @@ from headgate.engine.assembly import (
     secret_patterns,
     task_boundaries,
 )
-from headgate.engine.flow_models import open_models
+from headgate.engine.flow_models import models_that_keep_lists, open_models
 from headgate.engine.followed import earlier_report, find_followed
 from headgate.engine.resolved import ResolvedConfig
 from headgate.engine.tool_list import ToolMeans, tools_for
@@ -88,7 +88,8 @@ class Preparation:
         bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
         asked = [(feature, feature.settings and feature.settings(config)) for feature in parts.features]
         features = [feature for feature, found in asked if found or not feature.settings]
-        pinned = await self._pin(config, [found for _, found in asked if found])
+        keeping = models_that_keep_lists(resolved.models, config.tools_visibility)
+        pinned = await self._pin(config, keeping, [found for _, found in asked if found])
         context = build_context(
             folder,
             config,
@@ -131,14 +132,16 @@ class Preparation:
         )
         return tools_for(config, means, proposing=self.proposing)
 
-    async def _pin(self, config: Config, of_features: Sequence[Settings]) -> Pinned:
+    async def _pin(
+        self, config: Config, keeping_lists: frozenset[str | None], of_features: Sequence[Settings]
+    ) -> Pinned:
         """What the configuration says about the loop."""
         return Pinned(
             limits=config.limits,
             agents_md=config.agents_md,
             of_features={type(each): each for each in of_features},
             status_always=config.task_status == "always",
-            stable_tools=config.tools_visibility == "stable",
+            keeping_lists=keeping_lists,
             tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
             earlier_report=earlier_report(self.store, self.task),
             followed=await find_followed(self.store, self.folder.repo, self.task),

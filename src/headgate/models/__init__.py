@@ -12,6 +12,7 @@ from headgate.models.endpoint import (
     explain_local_name,
     find_endpoint,
     is_hosted,
+    is_own_server,
     split_model,
 )
 from headgate.models.profile import find_profile, profile_for, sees_images, with_price

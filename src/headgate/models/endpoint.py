@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
 from headgate.first_use import dataclass
+from headgate.reading import is_nearby
 
 Provider = Literal["ollama", "openai", "anthropic", "script"]
 
@@ -93,6 +94,11 @@ def is_hosted(endpoint: Endpoint) -> bool:
     """Whether requests go to a provider's own service, which no setting had to name."""
     own = DEFAULT_URLS[endpoint.provider] if endpoint.provider in HOSTED else ""
     return bool(own) and (endpoint.root == own or endpoint.root.startswith(f"{own}/"))
+
+
+def is_own_server(address: str) -> bool:
+    """Whether a server is on this machine or in a private network: it reads prompts at its user's cost."""
+    return is_nearby(urlsplit(address).hostname or "")
 
 
 def check_key(endpoint: Endpoint) -> None:

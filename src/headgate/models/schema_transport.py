@@ -98,7 +98,7 @@ class SchemaModel:
         """One reply; ReplyInvalid where it holds no call that can be run."""
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
-        asked = replace(request, messages=rendered, tools=(), chars=0)
+        asked = replace(request, messages=rendered, tools=(), listed=(), chars=0)
         shown = sort_stream(on_delta, tools)
         if not tools:
             reply = await self._inner.reply(asked, shown)

@@ -68,7 +68,7 @@ class Expectation(_Strict):
 
     def find_fault(self, request: Request) -> str | None:
         """What is wrong with a request, or None."""
-        visible = sorted(tool.name for tool in request.tools)
+        visible = sorted(tool.name for tool in request.shown)
         if self.tools is not None and sorted(self.tools) != visible:
             return f"it expects the tools {sorted(self.tools)}, but the visible tools are {visible}"
         for name in self.tools_include:

@@ -27,8 +27,9 @@ from headgate.errors import ConfigError, ModelError
 from headgate.first_use import dataclass, regex
 from headgate.models.encoding import encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
-from headgate.models.wire.http import HttpClient, reaches_this_machine
+from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_tools
+from headgate.reading import reaches_this_machine
 
 USUAL_ADDRESSES = (
     ("Ollama", "http://localhost:11434"),
@@ -269,7 +270,7 @@ class CutPromptDetector:
         # What was sent has just been encoded; only its size is looked at.
         talk = sum(len(message.wire.get(self._endpoint.provider, b"")) for message in request.messages)
         talk = (talk - image_chars(request.messages)) // CHARS_PER_TOKEN
-        sent = talk + len(encode_tools(request.tools)) // CHARS_PER_TOKEN
+        sent = talk + len(encode_tools(request.shown)) // CHARS_PER_TOKEN
         if sent < LEAST_WINDOW or read >= LOW * sent:
             return reply
         kind, window = await self._ask()

@@ -302,7 +302,7 @@ class TextModel:
         """One reply; ReplyInvalid where it attempts calls and none can be run."""
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
-        asked = replace(request, messages=rendered, tools=(), chars=0)
+        asked = replace(request, messages=rendered, tools=(), listed=(), chars=0)
         shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, asked, tools, self._profile, shown)
         with charge_errors(reply, asked):

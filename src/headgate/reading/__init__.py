@@ -1,6 +1,6 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
-from headgate.reading.addresses import is_loopback
+from headgate.reading.addresses import is_loopback, is_nearby, is_private, reaches_this_machine
 from headgate.reading.broken_json import repair_json
 from headgate.reading.command_lines import (
     UNITTEST_PATTERN,

@@ -12,3 +12,21 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def reaches_this_machine(host: str) -> bool:
+    """Whether a request to a host is answered by this machine; `0.0.0.0` and `x.localhost` mean it, too."""
+    return is_loopback(host) or host.endswith(".localhost") or host in ("0.0.0.0", "::")
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine, or one of a private network by its address."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return reaches_this_machine(host)
+
+
+def is_nearby(host: str) -> bool:
+    """Whether a host is this machine, or one of a private network by its address or its name."""
+    return is_private(host) or "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))

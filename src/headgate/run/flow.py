@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headgate.config import fill
 from headgate.core import (
@@ -30,7 +31,7 @@ from headgate.run.asking import reply_in_time
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.group import run_group
 from headgate.run.job import Job
-from headgate.run.stage import Search
+from headgate.run.stage import Entrance, Search, StageRun
 
 
 async def judge_task(job: Job) -> Decision:
@@ -131,7 +132,7 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     concluded = why.reason in CUT_SHORT and why.reason in state[Conclusion].final_turns
     if state[Conclusion].hypotheses or not state.accounts.replies or concluded or why.reason in SPENT:
         return
-    stage, conversation = _last_conversation(job)
+    path, stage, conversation = _last_conversation(job)
     tried = condense_failures(state[VerifyRuns].failures) or "\n".join(
         filter(None, (kind.say_tried(job) for kind in job.parts.kinds.values() if isinstance(kind, Search)))
     )
@@ -140,26 +141,34 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
         conversation = [Message("system", system_message(job, stage))]
         message = f"{await asyncio.to_thread(opening_message, job, stage)}\n\n{message}"
     asked = Message("user", job.place.redact(clean_text(message)))
-    request = Request([*conversation, asked], max_tokens=HYPOTHESES_TOKENS)
-    try:
-        reply = await reply_in_time(job, stage.model, request)
-    except ModelError:
-        return
-    job.log.record("", 0, ReplyReceived.of(reply, job.models.settings[stage.model]))
-    text = job.place.redact(clean_text(reply.message.content)).strip()[:4_000]
+    listed = StageRun(job, stage, path, Entrance()).scope.listed if conversation else ()
+    request = Request([*conversation, asked], max_tokens=HYPOTHESES_TOKENS, listed=listed)
+    text = await _answer(job, stage, request)
+    if text == "" and listed:  # it called a tool, where its server cannot be told that it may not
+        text = await _answer(job, stage, replace(request, listed=()))
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))
     await job.log.commit()
 
 
-def _last_conversation(job: Job) -> tuple[Stage, Sequence[Message]]:
-    """The latest stage that has a conversation, with what the model sees of it; else the latest stage."""
-    shown = [entered for entered in job.state.nodes.values() if entered.is_announced]
-    stages = list(filter(None, (job.stage_at(entered.path) for entered in shown)))
-    for stage in reversed(stages):
+async def _answer(job: Job, stage: Stage, request: Request) -> str | None:
+    """The words that a model replies with; None if it does not reply."""
+    try:
+        reply = await reply_in_time(job, stage.model, request)
+    except ModelError:
+        return None
+    job.log.record("", 0, ReplyReceived.of(reply, job.models.settings[stage.model]))
+    return job.place.redact(clean_text(reply.message.content)).strip()[:4_000]
+
+
+def _last_conversation(job: Job) -> tuple[str, Stage, Sequence[Message]]:
+    """The latest attempt at a stage with a conversation, and what the model sees of it; else the latest."""
+    shown = [entered.path for entered in job.state.nodes.values() if entered.is_announced]
+    made = [(path, stage) for path in shown if (stage := job.stage_at(path))]
+    for path, stage in reversed(made):
         if stage.kind == "talk" and (view := job.transcript_of(stage).view):
-            return stage, view
-    return stages[-1] if stages else next(job.flow.leaves()), ()
+            return path, stage, view
+    return (*(made[-1] if made else ("", next(job.flow.leaves()))), ())
 
 
 def _say_end(job: Job, why: Decision) -> str:

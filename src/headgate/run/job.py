@@ -31,7 +31,7 @@ from headgate.core import (
 from headgate.first_use import dataclass
 from headgate.reading import TaskDiff
 from headgate.run.followed import Followed
-from headgate.run.scope import limited_status_tool, stable_specs
+from headgate.run.scope import listed_specs
 from headgate.run.transcript import Transcript
 from headgate.tools import Tool, ToolContext
 from headgate.tree import FileChange, IgnoredPaths, Moment
@@ -153,8 +153,8 @@ class Pinned:
     agents_md: bool = True
     status_always: bool = False
     """Offer the status report also where no other tool is."""
-    stable_tools: bool = False
-    """Send the same list of tools in every stage; what a stage does not have is refused."""
+    keeping_lists: frozenset[str | None] = frozenset()
+    """The models that are sent the same list of tools in every stage, which refuses those it lacks."""
     tests_closed: bool = False
     """No test may be added or changed."""
     system_prompt: str = "system"
@@ -400,14 +400,9 @@ class Job:
         return tuple(talking.values())
 
     @cached_property
-    def stable_specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is sent where the list of tools never changes."""
-        return stable_specs(self)
-
-    @cached_property
-    def status_tool(self) -> Tool:
-        """The status report for every stage of the flow: its description names the smallest limit."""
-        return limited_status_tool(self.conversations)
+    def listed_specs(self) -> tuple[ToolSpec, ...]:
+        """What a model is sent where the list of tools never changes."""
+        return listed_specs(self, self.conversations)
 
     def transcript_of(self, stage: Stage) -> Transcript:
         """The stage's own transcript, the one that the flow's stages share, or that of another stage."""

@@ -43,16 +43,15 @@ class Scope:
         if self._run.done_name != DONE_TOOL:
             return self.own[self._run.done_name]
         job, stage = self._job, self._stage
-        every = [one.id for one in job.conversations] if job.pinned.stable_tools else ()
         templates = [one.id for one in (job.flow.leaves() if stage.item else ()) if one.foreach]
-        return stage_done_tool(stage.id, every, [*templates, stage.title], output=stage.output_schema)
+        return stage_done_tool(stage.id, [*templates, stage.title], output=stage.output_schema)
 
     @cached_property
     def status(self) -> Tool | None:
         """The status report, with this stage's own limit in its description; None where there is none."""
         if STATUS_TOOL not in self._job.parts.tools:
             return None
-        return self._job.status_tool if self._job.pinned.stable_tools else limited_status_tool([self._stage])
+        return limited_status_tool([self._stage])
 
     @cached_property
     def every(self) -> Specs:
@@ -99,16 +98,23 @@ class Scope:
         """What the model may call now."""
         return self.final if self._run.state.counts.granted else self.every
 
-    @property
-    def sent(self) -> Specs:
-        """What the model is sent: what it may call, or, to keep the prompt's beginning, all there is."""
-        return self._job.stable_specs if self._job.pinned.stable_tools else self.open
+    @cached_property
+    def listed(self) -> Specs:
+        """The list of tools that all turns of the conversation begin with; empty where it follows the turn.
+
+        It is the same for all stages, unless this one has tools or a closing signal of its own.
+        """
+        if self._stage.model not in self._job.pinned.keeping_lists:
+            return ()
+        beside = self._job.stages_beside(self._run.path)
+        listed = listed_specs(self._job, beside) if beside else self._job.listed_specs
+        own = {spec.name for spec in self.every} - {spec.name for spec in listed}
+        return self.every if own or self._stage.output_schema else listed
 
     def withheld(self) -> frozenset[str]:
-        """The names of what it is sent and is of no use now."""
-        names = {spec.name for spec in self.sent} - {spec.name for spec in self.open}
+        """The names of what it may call and is of no use now."""
         out_of_turn = self._run.conversation.withheld_tools
-        return frozenset((*names, *self._in_circles(), *self._too_early(), *out_of_turn))
+        return frozenset((*self._in_circles(), *self._too_early(), *out_of_turn))
 
     def _in_circles(self) -> Iterator[str]:
         """What the model circles with."""
@@ -141,12 +147,11 @@ class Scope:
         return self.done if name == self.done.name else self.own.get(name) or self._job.parts.tools.get(name)
 
 
-def stable_specs(job: "Job") -> Specs:
-    """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
-    stages = job.conversations
-    specs = [
-        job.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in job.parts.tools.items()
-    ]
+def listed_specs(job: "Job", stages: Iterable[Stage]) -> Specs:
+    """Every tool that one of these stages has, and the closing signal of them all."""
+    stages = [stage for stage in stages if "conversation" in job.parts.kinds[stage.kind].roles]
+    status = limited_status_tool(stages).spec
+    specs = [status if name == STATUS_TOOL else tool.spec for name, tool in job.parts.tools.items()]
     admitted = [
         spec
         for spec in specs
@@ -155,7 +160,9 @@ def stable_specs(job: "Job") -> Specs:
     for kind in job.parts.kinds.values():
         inside = kind.tools_inside([stage for stage in stages if stage.kind == kind.name])
         admitted += [tool.spec for tool in inside.values()]
-    return (*admitted, stage_done_tool("", [stage.id for stage in stages]).spec)
+    # Stages that are made anew in each part of the work have ids of their own there, and the same titles.
+    names = dict.fromkeys(stage.title if stage.execution else stage.id for stage in stages)
+    return (*admitted, stage_done_tool("", stages=tuple(names)).spec)
 
 
 def limited_status_tool(stages: Iterable[Stage]) -> Tool:

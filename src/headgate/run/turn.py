@@ -168,7 +168,9 @@ async def _ask(run: StageRun) -> Reply | None:
     job.people.pulse("reading", total=int(run.transcript.tokens()))
     options = dict(run.stage.agent.options) if run.stage.agent else {}
     chars = run.transcript.view_chars + size_of(sent[len(run.transcript.view) :])
-    request = Request(sent, run.scope.sent, withheld=run.scope.withheld(), chars=chars, **options)
+    scope = run.scope
+    withheld = scope.withheld()
+    request = Request(sent, scope.open, listed=scope.listed, withheld=withheld, chars=chars, **options)
     return await ask_model(run, request)
 
 

@@ -153,8 +153,9 @@ def _plain_name(name: str) -> str:
 
 def stage_done_tool(
     stage: str,
-    stages: Sequence[str] = (),
     also: Sequence[str] = (),
+    *,
+    stages: Sequence[str] = (),
     output: Mapping[str, Any] | None = None,
 ) -> Tool:
     """The closing signal of one stage. With `stages`, its schema is the same for all of them.

@@ -103,11 +103,9 @@ async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str | 
     assert ("tools" in habits.asked[-1]) == (form == "native")
 
 
-@pytest.mark.parametrize(
-    ("visibility", "told"), [("stable", [True, True, True]), (None, [False, False, True])]
-)
-async def test_with_a_form_the_tools_are_told_once_and_only_those_of_the_stage_fit(
-    repo: Path, visibility: str | None, told: list[bool]
+@pytest.mark.parametrize("visibility", ["stable", "hidden", "auto"])
+async def test_with_a_form_the_tools_are_told_when_they_open_and_only_those_of_the_stage_fit(
+    repo: Path, visibility: str
 ) -> None:
     steps: Steps = [
         ("read_file", {"path": "calc.py"}),
@@ -119,10 +117,10 @@ async def test_with_a_form_the_tools_are_told_once_and_only_those_of_the_stage_f
         {"id": "look", "tools_allow": ["read"]},
         {"id": "mend", "advance": "rules", "checks": ["code_changed"]},
     ]
-    top = {"flow": stages} | ({"tools_visibility": visibility} if visibility else {})
+    top = {"flow": stages, "tools_visibility": visibility}
     report, _ = await work(repo, habits, top, tool_transport="schema")
     assert report.state == "SUCCESS"
-    assert ["edit_file" in body["messages"][0]["content"] for body in habits.asked] == told
+    assert ["edit_file" in body["messages"][0]["content"] for body in habits.asked] == [False, False, True]
     fitting = [json.dumps(body["response_format"]) for body in habits.asked]
     assert ["edit_file" in form for form in fitting] == [False, False, True]
 
@@ -148,6 +146,61 @@ async def test_the_next_stage_of_a_conversation_leaves_its_beginning_as_it_is(re
     result, _, stage = told[-1][-1]["content"].partition("Only these tools now: ")
     assert result.startswith("<tool_response")
     assert stage.endswith("Stage: MEND\nMend it.")
+
+
+STAGED: Steps = [
+    ("write_file", {"path": "n.txt", "content": "Too early."}),
+    ("read_file", {"path": "calc.py"}),
+    (
+        "agent__task_status",
+        {
+            "status": "in-progress",
+            "done": "Seen.",
+            "pending": "All.",
+            "now": "Report.",
+            "ready_for_final_report": False,
+            "need_to_run_more_tools": False,
+        },
+    ),
+    ("stage_done", {"summary": "Seen."}),
+    ("plan_tasks", {"action": "create", "tasks": [{"id": "1", "description": "Mend add."}]}),
+    ("edit_file", {"path": "calc.py", "old": "a - b", "new": "a * b"}),
+    ("stage_done", {"summary": "Mended."}),
+    ("stage_done", {"summary": "I cannot."}),
+    ("stage_done", {"summary": "I cannot."}),
+]
+"""A closed tool, a final turn, two changes of stage, and no mending: the task ends with a question."""
+NEVER = {"steps": [{"name": "check", "command": "grep -q 'a + b' calc.py", "timeout": 60}]}
+
+
+class Questioned(Worker):
+    """Such a model, which has hypotheses when it is asked for them, and calls nothing."""
+
+    def __call__(self, body: Body) -> Body:
+        return super().__call__(body) if self.steps else {"content": "The sign is wrong."}
+
+
+async def test_a_server_of_ones_own_is_sent_a_whole_task_without_a_change_of_what_it_has_read(
+    repo: Path,
+) -> None:
+    habits = Habits(Questioned("native", STAGED))
+    top = {"flow": "staged", "verification": NEVER}
+    report, _ = await work(repo, habits, top)
+    assert (report.state, report.requests, len(habits.asked)) == ("STUCK", 10, 10)
+    assert report.feedback_counts["denied"] == 1
+    assert len({json.dumps(body["tools"]) for body in habits.asked}) == 1
+    told = [body["messages"] for body in habits.asked]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(told))
+    assert [body.get("tool_choice") for body in habits.asked] == [None] * 9 + ["none"]
+
+
+async def test_a_model_that_calls_a_tool_instead_of_answering_is_asked_without_any(repo: Path) -> None:
+    steps = [*STAGED, ("read_file", {"path": "calc.py"})]
+    habits = Habits(Questioned("native", steps))
+    report, _ = await work(repo, habits, {"flow": "staged", "verification": NEVER})
+    assert (report.state, report.requests) == ("STUCK", 11)
+    assert ["tools" in body for body in habits.asked] == [True] * 10 + [False]
+    assert "The sign is wrong." in report.hypotheses
 
 
 async def test_the_key_at_the_top_is_for_models_that_do_not_say_so(repo: Path) -> None:

@@ -221,7 +221,7 @@ class AnthropicModel:
         if system:
             blocks = [_wire(message) for message in system]
             parts += (b',"system":[', b",".join(blocks)[:-1], _BREAKPOINT, b"]")
-        parts += (_encode_tools(request.tools), b"}")
+        parts += (_encode_tools(request.shown), b"}")
         return b"".join(parts)
 
     def _encode_head(self, request: Request) -> bytes:

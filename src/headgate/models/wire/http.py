@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from io import BytesIO
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +25,7 @@ from headgate.models.wire.failures import (
     read_body,
     safe_excerpt,
 )
-from headgate.reading import is_loopback
+from headgate.reading import reaches_this_machine
 
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
@@ -229,19 +228,6 @@ def find_proxy(url: str) -> str | None:
     if urlsplit(proxy).scheme not in ("http", "https"):
         raise ConfigError(f"{parts.scheme.upper()}_PROXY must name an http:// or https:// proxy.")
     return proxy
-
-
-def reaches_this_machine(host: str) -> bool:
-    """Whether a request to a host is answered by this machine; `0.0.0.0` and `x.localhost` mean it, too."""
-    return is_loopback(host) or host.endswith(".localhost") or host in ("0.0.0.0", "::")
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine, or one of a private network by its address."""
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return reaches_this_machine(host)
 
 
 async def list_models(settings: ModelSettings) -> list[str] | None:

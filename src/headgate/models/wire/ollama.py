@@ -140,7 +140,7 @@ class OllamaModel:
 
     def _encode(self, request: Request) -> bytes:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
-        return join_body(self._encode_head(request), self._talk.take(request.messages), request.tools)
+        return join_body(self._encode_head(request), self._talk.take(request.messages), request.shown)
 
     def _encode_head(self, request: Request) -> bytes:
         settings = self._settings

@@ -43,7 +43,8 @@ from headgate.models.wire.exchange import (
     reply_limit,
 )
 from headgate.models.wire.failures import RequestRejected
-from headgate.models.wire.http import HttpClient, is_private
+from headgate.models.wire.http import HttpClient
+from headgate.reading import is_private
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {
@@ -221,7 +222,7 @@ WIRE = "openai"
 _ABOUT_FORM = regex(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
 PROGRESS = "return_progress"
 """Asks llama.cpp to tell how far it has read the prompt. Other local servers ignore it."""
-_REFUSABLE = ("temperature", "top_p", "stop", PROGRESS)
+_REFUSABLE = ("temperature", "top_p", "stop", "tool_choice", PROGRESS)
 """Fields that some servers or models refuse, whatever their value."""
 _BAD_NAME_CHARS = regex(r"[^a-zA-Z0-9_-]")
 
@@ -284,7 +285,7 @@ class OpenAIModel:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
         head = {"stream": True, "model": self._client.endpoint.model, **options}
         extra = {**self._settings.extra_body, **request.extra_body}
-        return join_body(encode_head(head, extra), self._talk.take(request.messages), request.tools)
+        return join_body(encode_head(head, extra), self._talk.take(request.messages), request.shown)
 
     def _options(self, request: Request, dialect: Dialect, *, watched: bool) -> dict[str, Any]:
         """The fields that a server may not know, as far as there is something to say in them."""
@@ -298,6 +299,7 @@ class OpenAIModel:
             dialect.limit_field: limit,
             "seed": settings.seed if request.seed is None else request.seed,
             "stop": list(request.stop) or None,
+            "tool_choice": "none" if request.listed and not request.tools else None,
             PROGRESS: True if watched and self._is_local else None,
             "response_format": _form(request) if dialect.takes_forms else None,
         }
