@@ -99,6 +99,10 @@ def targets(rows: Rows) -> list[Target]:
     log = _medians(rows, "turns", lambda row: row["log_bytes"] / (row["turns"] * CONTENT_BYTES), turns=200)
     agno = many.get("agno")
     scout = tree.get("ask_scout")
+    read = _medians(rows, "tokens", lambda row: row["evaluated"] / row["unavoidable"], visibility="auto")
+    calls = _medians(rows, "tokens", lambda row: row["evaluated"], visibility="")
+    others = [tokens for name, tokens in calls.items() if not name.startswith((OURS, "floor"))]
+    beside_best = _ratio(calls.get(OURS), min(others, default=None))
     beside_floor = _ratio(at[200].get(OURS), at[200].get(FLOOR))
     growth = _ratio(at[400].get(OURS), at[50].get(OURS))
     large = "50,000 files: "
@@ -117,6 +121,12 @@ def targets(rows: Rows) -> list[Target]:
         Target(large + "`search`, beside ripgrep", 1.5, tree.get("search")),
         Target(large + "`find_files`, beside ripgrep", 1.5, tree.get("find_files")),
         Target(large + "a later question to a scout", 50, scout and 1e3 * scout, "ms"),
+        Target(
+            "prompt tokens read, beside the unavoidable: the worst flow",
+            1.1,
+            max(read.values(), default=None),
+        ),
+        Target("prompt tokens read in 30 calls, beside the best peer", 1, beside_best),
     ]
 
 
@@ -194,7 +204,68 @@ def as_text(rows: Rows) -> str:
             for name, ms in tree.items()
         ]
         parts.append(_table(("50,000 files", "ms", "beside", "ms", "ratio"), lines))
+    parts += _of_tokens(rows)
     return "\n\n".join(parts)
+
+
+TOKENS = """\
+What a model's server reads, in tokens, by the counts of a real llama.cpp server with SmolLM2's tokenizer. The
+replies are scripted: each flow ends stages, gets a final turn, fails verification, rewrites its plan and is
+asked for hypotheses, as far as it has these. Unavoidable are, of each request, the tokens behind the longest
+beginning that it shares with an earlier one, if all conversations with the same system message had one list
+of tools. Sent before are, of these, the tokens of messages and tools that an earlier request had in another
+place: a view that is cut after the third failed verification, and conversations of their own. Servers of your
+own are sent one list of tools for the whole task; the last two columns are `tools_visibility: hidden`, which
+hosted models get."""
+BESIDE = """\
+Thirty calls of `read_file`, which returns the same each time. The frameworks have this one tool and a system
+prompt of a few words; Headgate has its own system prompt, the list of files, the closing signal and the
+status report, and names each file that was read. Coding agents begin with more: the first request of
+opencode has 11,300 tokens, that of qwen-code 20,000."""
+
+
+def _of_tokens(rows: Rows) -> Iterable[str]:
+    """What is read in each flow, and beside the peers."""
+    found = [row for row in rows if row["suite"] == "tokens"]
+    hidden = {row["name"]: row for row in found if row["visibility"] == "hidden"}
+    names = ("requests", "first", "evaluated", "unavoidable", "again")
+    flows = [
+        (
+            row["name"],
+            *(f"{row[name]:,}" for name in names),
+            *(f"{one['evaluated'] / one['unavoidable']:.2f} ×" for one in (row, hidden[row["name"]])),
+            f"{hidden[row['name']]['evaluated']:,}",
+        )
+        for row in found
+        if row["visibility"] == "auto"
+    ]
+    head = (
+        "flow",
+        "requests",
+        "first request",
+        "read",
+        "unavoidable",
+        "sent before",
+        "ratio",
+        "with `hidden`",
+        "read",
+    )
+    if flows:
+        yield f"{TOKENS}\n\n{_table(head, flows)}"
+    peers = [
+        (
+            row["name"],
+            f"{row['first']:,}",
+            f"{row['evaluated']:,}",
+            f"{row['results']:,}",
+            f"{row['again']:,}",
+        )
+        for row in sorted(found, key=lambda row: row["evaluated"])
+        if row["visibility"] == ""
+    ]
+    if peers:
+        head = ("30 calls", "first request", "read", "of these results", "sent before")
+        yield f"{BESIDE}\n\n{_table(head, peers)}"
 
 
 def machine() -> str:

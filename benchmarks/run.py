@@ -3,9 +3,9 @@
     make bench                          all suites, with the installed peers
     python benchmarks/run.py [SUITE ...] [--rounds 3] [--only PEER,PEER] [--write]
 
-Suites: turns, many, task, counts, start, tree. Peers take turns within a round, so that a slow minute of
-the machine is shared by all. Ratios are within one run: absolute times depend on the machine. `--write` makes
-docs/performance.md and its pictures from all results, which are kept in benchmarks/results.jsonl.
+Suites: turns, many, task, counts, start, tree, tokens. Peers take turns within a round, so that a slow minute
+of the machine is shared by all. Ratios are within one run: absolute times depend on the machine. `--write`
+makes docs/performance.md and its pictures from all results, which are kept in benchmarks/results.jsonl.
 """
 
 import argparse
@@ -15,10 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import large_tree
+import prompt_reuse
 import report
 import starting
 
@@ -68,7 +70,9 @@ SESSIONS = {
 }
 """Suites in which every peer does the same, and what they ask for."""
 COUNTED = ("--turns", "1,10,30", "--count")
-SUITES = (*SESSIONS, "counts", "start", "tree")
+SUITES = (*SESSIONS, "counts", "start", "tree", "tokens")
+ONCE = "tokens"
+"""Its figures are counts, the same in every round."""
 
 
 @contextmanager
@@ -126,6 +130,12 @@ def measure(suite: str, names: list[str], url: str) -> Iterator[dict[str, Any]]:
     if suite == "counts":
         yield from run_peer(next(peer for peer in PEERS if peer.name == report.OURS), COUNTED, url)
         return
+    if suite == ONCE:
+        asked = ("--turns", str(prompt_reuse.TURNS))
+        able = [peer for peer in PEERS if peer.python.exists() and peer.variant != "sqlite"]
+        others = [peer for peer in able if not names or peer.name in names]
+        yield from prompt_reuse.measure({peer.name: partial(run_peer, peer, asked) for peer in others})
+        return
     for peer in PEERS:
         able = peer.python.exists() and (peer.at_once or suite != "many")
         if able and (not names or peer.name in names):
@@ -145,6 +155,8 @@ def main() -> None:
     with model_server() as url:
         for round_ in range(asked.rounds):
             for suite in asked.suites or SUITES:
+                if suite == ONCE and round_:
+                    continue
                 for row in measure(suite, names, url):
                     rows.append({"suite": suite, "round": round_, "load": os.getloadavg()[0], **row})
                     print(".", end="", file=sys.stderr, flush=True)

@@ -137,11 +137,11 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
         filter(None, (kind.say_tried(job) for kind in job.parts.kinds.values() if isinstance(kind, Search)))
     )
     message = fill("hypotheses", reason=_say_end(job, why), failures=tried).strip()
+    listed = StageRun(job, stage, path, Entrance()).scope.listed if conversation else ()
     if not conversation:  # whole answers enter none
         conversation = [Message("system", system_message(job, stage))]
         message = f"{await asyncio.to_thread(opening_message, job, stage)}\n\n{message}"
     asked = Message("user", job.place.redact(clean_text(message)))
-    listed = StageRun(job, stage, path, Entrance()).scope.listed if conversation else ()
     request = Request([*conversation, asked], max_tokens=HYPOTHESES_TOKENS, listed=listed)
     text = await _answer(job, stage, request)
     if text == "" and listed:  # it called a tool, where its server cannot be told that it may not
