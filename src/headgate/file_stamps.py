@@ -1,17 +1,18 @@
 """Telling by its status whether a file has changed."""
 
 import os
+from collections.abc import Callable
+from operator import attrgetter
 
 Stamp = tuple[int, ...]
 _COARSEST_CLOCK = 2_000_000_000
 """Nanoseconds. Some file systems count time in steps of two seconds."""
 
 
-def stamp_of(status: os.stat_result) -> Stamp:
-    """What changes whenever the content, the mode or the owner of a file does."""
-    return (
-        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
-    )  # fmt: skip
+stamp_of: Callable[[os.stat_result], Stamp] = attrgetter(
+    *("st_dev", "st_ino", "st_mode", "st_size", "st_mtime_ns", "st_ctime_ns")
+)
+"""What changes whenever the content, the mode or the owner of a file does."""
 
 
 def is_settled(stamp: Stamp, now: int) -> bool:

@@ -23,7 +23,7 @@ from headgate.tree.git_repository import GitFailed, common_folder, read_regular,
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, object_name
 from headgate.tree.paths import ConfinedTree
-from headgate.tree.tree_walk import Covering, Known, SnapshotRules, TreeWalk
+from headgate.tree.tree_walk import COVERED, Covering, SeenFolder, SnapshotRules, TreeWalk
 from headgate.tree.workspace import ancestors
 
 _MOST_REMEMBERED = 8
@@ -66,6 +66,16 @@ class Snapshot:
     """Their modes, if a rule asked for them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the latest walk went through, and what came of it."""
+
+    covering: Covering | None
+    folders: list[SeenFolder]
+    nested: dict[str, Entry]
+    snapshot: Snapshot
+
+
 class Snapshots:
     """Trees of a repository: untracked files included, ignored ones not, of hidden and large ones a mark.
 
@@ -99,7 +109,8 @@ class Snapshots:
         self._first_tree = ""
         self._start: SnapshotRules | None = None
         self._existing: set[str] = set()
-        self._known: Known = {}
+        self._seen: dict[str, SeenFolder] = {}
+        self._latest: _Look | None = None
         self._trees: dict[str, dict[str, Entry]] = {}
         self._compared: dict[tuple[str, ...], bytes] = {}
 
@@ -148,23 +159,42 @@ class Snapshots:
             is_first = self._start is None and not self._first_tree
             start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
             walk = TreeWalk(
-                self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first,
+                self._files, start, self._seen, self._store, self._hidden, self.objects.length, is_first,
                 self._cleans, covering,
             )  # fmt: skip
             self.files_seen = lambda: walk.count
-            entries = walk.run()
+            walk.run()
             self.stripped |= walk.stripped
             # What only a rule covers is known for the next time that it does.
-            kept = {} if covering else {key: known for key, known in self._known.items() if key[0] == "\1"}
-            self._start, self._known, self.marked = start, kept | walk.known, frozenset(walk.marked)
-            self._within = walk.within if self._within is None else self._within
-            self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
-            tree = self._remember(entries)
-            self.objects.flush()
-            if covering:
-                within = {path: entry for path, entry in walk.within.items() if covering.covers(path)}
-                entries = {**entries, **within, **walk.covered}
-            return Snapshot(tree, entries, walk.modes)
+            kept = {} if covering else {key: one for key, one in self._seen.items() if key[:1] == COVERED}
+            self._start, self._seen = start, kept | walk.seen
+            return self._gather(walk, covering)
+
+    def _gather(self, walk: TreeWalk, covering: Covering | None) -> Snapshot:
+        """What a walk has found. If nothing has changed since the one before, it is the same object."""
+        folders, last = [*walk.seen.values()], self._latest
+        if last and last.covering is covering and (last.folders, last.nested) == (folders, walk.nested):
+            return last.snapshot
+        found: dict[str, Entry] = {}
+        within: dict[str, Entry] = {}
+        covered: dict[str, Entry] = {}
+        modes: dict[str, int] = {}
+        for folder in folders:
+            found.update(folder.found)
+            within.update(folder.within)
+            covered.update(folder.covered)
+            modes.update(folder.modes)
+        self.marked = frozenset(path for folder in folders for path in folder.marked)
+        self._within = within if self._within is None else self._within
+        self.changed_within = tuple({path for path, _ in self._within.items() ^ within.items()})
+        found.update(walk.nested)
+        tree = self._remember(found)
+        self.objects.flush()
+        if covering:
+            covered |= {path: entry for path, entry in within.items() if covering.covers(path)}
+            found = {**found, **covered} if covered else found
+        self._latest = _Look(covering, folders, walk.nested, Snapshot(tree, found, modes if covering else {}))
+        return self._latest.snapshot
 
     def ignores(self, path: str) -> bool:
         """Whether git ignored a file of this path when the task began; known once a snapshot was taken."""

@@ -4,8 +4,9 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -37,13 +38,10 @@ _MADE_BY_TOOLS = word_set(
     """
 )
 
-Known = dict[str, tuple[Stamp, Entry]]
-"""What was read of files before, each with the status that it had."""
-
 _WITHIN = "\0"
-"""Before the paths of files in submodules: what was only hashed is not stored."""
-_COVERED = "\1"
-"""Before the paths of files that only a rule makes part of a snapshot."""
+"""Before the paths of folders in submodules: what was only hashed is not stored."""
+COVERED = "\1"
+"""Before the paths of folders that only a rule makes part of a snapshot."""
 _OWNER_MAY_ALL = 0o700
 
 
@@ -84,6 +82,49 @@ class SnapshotRules:
         """The modes of folders when the task began."""
 
 
+@dataclass(slots=True, eq=False)
+class SeenFolder:
+    """A folder as a walk found it. It need not be read again while it and its files have these stamps."""
+
+    stamp: Stamp
+    """Empty if it, or a file in it, may change without that showing."""
+    covering: Covering | None
+    folders: list[str] = field(default_factory=list)
+    """The names of the folders in it."""
+    names: list[str] = field(default_factory=list)
+    stamps: list[Stamp] = field(default_factory=list)
+    """Of the files of these names."""
+    known: dict[str, tuple[Stamp, Entry]] = field(default_factory=dict)
+    """What was read of files that do not change without that showing."""
+    found: dict[str, Entry] = field(default_factory=dict)
+    """Every file that belongs to a snapshot."""
+    within: dict[str, Entry] = field(default_factory=dict)
+    """The files of submodules: a git tree has only their commits."""
+    covered: dict[str, Entry] = field(default_factory=dict)
+    """The files that only a rule makes part of a snapshot."""
+    modes: dict[str, int] = field(default_factory=dict)
+    """The modes of all these files, if a rule asks for them."""
+    marked: set[str] = field(default_factory=set)
+    """The files of which only a mark is kept: it changes when they do."""
+
+    def place_of(self, marker: str) -> dict[str, Entry]:
+        """Where the files of a folder with this marker are listed."""
+        return {"": self.found, _WITHIN: self.within, COVERED: self.covered}[marker]
+
+    def is_as_before(self, descriptor: int, covering: Covering | None) -> bool:
+        """Whether nothing in it has changed; `descriptor` is of the folder as it is now."""
+        if not self.stamp or self.stamp != stamp_of(os.fstat(descriptor)):
+            return False
+        if covering is not None and covering is not self.covering:
+            return False
+        try:  # as few steps for a file as Python allows: there may be 100,000 of them
+            return self.stamps == [
+                stamp_of(os.stat(name, dir_fd=descriptor, follow_symlinks=False)) for name in self.names
+            ]
+        except OSError:
+            return False  # one is gone
+
+
 class TreeWalk:
     """One walk through the working tree. Each folder is opened without following a link, as are files."""
 
@@ -91,7 +132,7 @@ class TreeWalk:
         self,
         tree: ConfinedTree,
         rules: SnapshotRules,
-        known: Known,
+        before: Mapping[str, SeenFolder],
         store: Callable[[bytes], str],
         hidden: Callable[[str], bool],
         name_length: int,
@@ -99,42 +140,44 @@ class TreeWalk:
         cleans: bool,
         covering: Covering | None = None,
     ) -> None:
-        """`cleans`: what a command left in the way is put right, such as locked folders."""
-        self._tree, self._rules, self._before, self._store = tree, rules, known, store
+        """`before`: what the walk before this one has `seen`.
+
+        `cleans`: what a command left in the way is put right, such as locked folders.
+        """
+        self._tree, self._rules, self._before, self._store = tree, rules, before, store
         self._hidden = hidden
         self._name_length, self._is_first, self._cleans = name_length, is_first, cleans
         self._covering = covering
         self._now = time.time_ns()
         self._read_so_far = 0
-        self._found: dict[str, Entry] = {}
-        self.known: Known = {}
-        self.marked: set[str] = set()
-        """The files of which only a mark is kept: it changes when they do."""
-        self.within: dict[str, Entry] = {}
-        """The files of submodules: a git tree has only their commits."""
-        self.covered: dict[str, Entry] = {}
-        """The files that only a rule makes part of a snapshot."""
-        self.modes: dict[str, int] = {}
-        """The modes of all these files, if a rule asks for them."""
+        self.seen: dict[str, SeenFolder] = {}
+        """Every folder, by its marker and path."""
+        self.nested: dict[str, Entry] = {}
+        """The commits of repositories within the repository."""
+        self.count = 0
+        """How many paths it has found so far."""
         self.stripped: set[str] = set()
         """The files that would have run with the rights of their owner or group for whoever starts them."""
 
-    @property
-    def count(self) -> int:
-        """How many paths it has found so far."""
-        return len(self._found)
-
-    def run(self) -> dict[str, Entry]:
-        """Every path that belongs to a snapshot."""
+    def run(self) -> None:
+        """Looks at every path that belongs to a snapshot."""
         self._open_up(self._tree.root, "")
         with _leaving_out_what_is_gone():
             self._walk(self._tree.open_directory(""), "", "", is_ignored=False)
-        return self._found
 
     def _walk(self, descriptor: int, folder: str, marker: str, *, is_ignored: bool) -> None:
         """Walks an open folder, and closes it."""
         try:
-            for path, name, below, ignored in [*self._list(descriptor, folder, marker, is_ignored)]:
+            before = self._before.get(marker + folder)
+            if before is None or not before.is_as_before(descriptor, self._covering):
+                before = self._list(descriptor, folder, marker, is_ignored, before)
+            self.seen[marker + folder] = before
+            self.count += len(before.found)
+            for name in before.folders:
+                path = f"{folder}/{name}" if folder else name
+                below, ignored = self._enter(path, name, marker, is_ignored)
+                if below is None:
+                    continue
                 if is_too_deep(path):
                     self._refuse(descriptor, path, name)
                     continue
@@ -167,57 +210,68 @@ class TreeWalk:
             os.chmod(name, before, dir_fd=directory)
 
     def _list(
-        self, descriptor: int, folder: str, marker: str, is_ignored: bool
-    ) -> Iterator[tuple[str, str, str, bool]]:
-        """Takes note of a folder's files; the folders in it that are to be walked."""
+        self, descriptor: int, folder: str, marker: str, is_ignored: bool, before: SeenFolder | None
+    ) -> SeenFolder:
+        """What is in a folder. Of files that are as they were, nothing is read."""
+        stamp = stamp_of(os.fstat(descriptor))
+        seen = SeenFolder(stamp if is_settled(stamp, self._now) else (), self._covering)
         prefix = f"{folder}/" if folder else ""
-        known_to, all_known = self._before.get, self.known
-        found, modes = self._place_of(marker), self.modes if self._covering else None
+        known = before.known if before else {}
         with os.scandir(descriptor) as scan:
             for entry in scan:
                 path = prefix + entry.name
-                # Nearly all files are as they were. What follows decides about the others.
-                if (known := known_to(marker + path)) is not None:
+                was, place = known.get(path), None
+                if was is not None and before is not None:
+                    place = COVERED if path in before.covered else marker
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except OSError:
                         continue  # gone: that is a change
-                    if known[0] == stamp_of(status):
-                        all_known[marker + path], found[path] = known, known[1]
-                        if known[1][0] == NESTED:
-                            self.marked.add(path)
-                        if modes is not None:
-                            modes[path] = status.st_mode
+                    if was[0] == stamp_of(status) and (place == marker or self._covering):
+                        self._note(seen, place, path, entry.name, status.st_mode, *was)
                         continue
                 if entry.name == ".git":
                     continue
-                if path == OWN_FOLDER:
-                    if self._covering and self._covering.enters(path) and entry.is_dir(follow_symlinks=False):
-                        yield path, entry.name, _COVERED, True
-                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    below, ignored = self._enter(path, entry.name, marker, is_ignored)
-                    if below is not None:
-                        yield path, entry.name, below, ignored
-                elif marker != _COVERED and (
-                    path in self._rules.tracked or not (is_ignored or self._ignores_file(path))
+                    seen.folders.append(entry.name)
+                elif path == OWN_FOLDER:
+                    continue
+                elif marker != COVERED and (
+                    path in self._rules.tracked
+                    or not (is_ignored or self._ignores_file(path, is_known=not marker and place == ""))
                 ):
-                    self._note_file(descriptor, path, entry.name, marker)
+                    self._note_file(seen, descriptor, path, entry.name, marker, is_known=place == marker)
                 elif self._covering and self._covering.covers(path):
-                    self._note_file(descriptor, path, entry.name, _COVERED)
+                    self._note_file(seen, descriptor, path, entry.name, COVERED, is_known=place == COVERED)
+        return seen
+
+    def _note(
+        self, seen: SeenFolder, marker: str, path: str, name: str, mode: int, stamp: Stamp, entry: Entry
+    ) -> None:
+        """Notes what a file holds. `stamp` is empty if the file may change without that showing."""
+        seen.place_of(marker)[path] = entry
+        if self._covering:
+            seen.modes[path] = mode
+        if entry[0] == NESTED:
+            seen.marked.add(path)
+        if stamp:
+            seen.known[path] = stamp, entry
+            seen.names.append(name)
+            seen.stamps.append(stamp)
+        else:
+            seen.stamp = ()
 
     def _enter(self, path: str, name: str, marker: str, is_ignored: bool) -> tuple[str | None, bool]:
         """As what the files of a folder count (None: it is not walked), and whether git ignores it."""
+        if path == OWN_FOLDER:
+            return (COVERED if self._covering and self._covering.enters(path) else None), True
         ignored = is_ignored or self._ignores(path, name)
         rules = self._rules
-        if marker != _COVERED and (not ignored or path in rules.leading or path in rules.submodules):
+        if marker != COVERED and (not ignored or path in rules.leading or path in rules.submodules):
             is_nested = not marker and self._note_repository(path)
             if not is_nested or path in rules.submodules:
                 return (_WITHIN if is_nested else marker), ignored
-        return (_COVERED if self._covering and self._covering.enters(path) else None), True
-
-    def _place_of(self, marker: str) -> dict[str, Entry]:
-        return {"": self._found, _WITHIN: self.within, _COVERED: self.covered}[marker]
+        return (COVERED if self._covering and self._covering.enters(path) else None), True
 
     def _ignores(self, path: str, name: str) -> bool:
         if self._rules.ignored.directory(path):
@@ -226,8 +280,8 @@ class TreeWalk:
             return False
         return is_ignored_now(self._tree, path)
 
-    def _ignores_file(self, path: str) -> bool:
-        return path in self._rules.outputs or (path not in self._before and self._rules.ignored.file(path))
+    def _ignores_file(self, path: str, *, is_known: bool) -> bool:
+        return path in self._rules.outputs or (not is_known and self._rules.ignored.file(path))
 
     def _note_repository(self, path: str) -> bool:
         """Notes the commit of a repository within the repository; False for any other folder."""
@@ -240,36 +294,35 @@ class TreeWalk:
         elif not _is_repository(place):
             return False
         self._rules.nested.add(path)
-        self._found[path] = (NESTED, commit_of(place) or "1" * self._name_length)
+        self.nested[path] = (NESTED, commit_of(place) or "1" * self._name_length)
         return True
 
-    def _note_file(self, directory: int, path: str, name: str, marker: str) -> None:
+    def _note_file(
+        self, seen: SeenFolder, directory: int, path: str, name: str, marker: str, *, is_known: bool
+    ) -> None:
         is_kept = marker != _WITHIN or (self._covering is not None and self._covering.covers(path))
         store = self._store if is_kept else self._name
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES and marker != _COVERED:
+            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES and marker != COVERED:
                 status = self._strip(directory, name, path, status)
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
                 entry, stamp = (_LINK, store(target)), stamp_of(status)
             elif stat.S_ISREG(status.st_mode):
-                is_marked = self._is_one_too_many(marker, path) or self._hidden(path)
+                is_marked = self._is_one_too_many(path, is_known=is_known) or self._hidden(path)
                 entry, stamp = self._read(directory, name, store, is_marked=is_marked)
             else:
                 return
         except OSError:
+            seen.stamp = ()
             return  # gone, or made unreadable: that is a change
-        self._place_of(marker)[path] = entry
-        if self._covering:
-            self.modes[path] = status.st_mode
-        if entry[0] == NESTED:
-            self.marked.add(path)
-        if (entry[0] != NESTED or path in self._rules.unread) and is_settled(stamp, self._now):
-            self.known[marker + path] = (stamp, entry)
+        is_lasting = entry[0] != NESTED or path in self._rules.unread
+        kept = stamp if is_lasting and is_settled(stamp, self._now) else ()
+        self._note(seen, marker, path, name, status.st_mode, kept, entry)
 
-    def _is_one_too_many(self, marker: str, path: str) -> bool:
-        unread, is_old = self._rules.unread, path in self._rules.tracked or marker + path in self._before
+    def _is_one_too_many(self, path: str, *, is_known: bool) -> bool:
+        unread, is_old = self._rules.unread, path in self._rules.tracked or is_known
         if not (self._is_first or is_old or path in unread):
             self._read_so_far += 1
             if self._read_so_far > MOST_NEW:
