@@ -26,6 +26,7 @@ from headgate.tree import (
     FileChange,
     Snapshots,
     ancestors,
+    differing,
     hash_at,
     mode_at,
     object_name,
@@ -92,7 +93,7 @@ class EditWatch:
         left, uncertain = self._as_left(now)
         ours = set(map(parse_path, self._written()))
         nobodys = set(self._made_by_checks()) - ours
-        found = {path for path, _ in left.items() ^ now.items()} - nobodys
+        found = differing(left, now) - nobodys
         found = {path for path in found if not _is_repository(left.get(path), now.get(path))}
         if not (found or uncertain):
             return None

@@ -22,7 +22,7 @@ from headgate.guard.installed import InstalledPackages
 from headgate.guard.restore import Change, Restored
 from headgate.guard.rules import Rule
 from headgate.regular_files import OwnFolder
-from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors
+from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors, differing
 
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """What running code leaves behind. It is put right like all else, since it can change what code does, but the
@@ -180,8 +180,8 @@ class ProtectedTree:
     def _differing(self, entries: dict[str, Entry], modes: dict[str, int]) -> list[str]:
         """The covered files that are not as they were."""
         assert self._start is not None
-        found = {path for path, _ in self._start.items() ^ entries.items()}
-        found |= {path for path, _ in self._modes.items() ^ modes.items() if path in self._modes}
+        found = differing(self._start, entries)
+        found |= {path for path in differing(self._modes, modes) if path in self._modes}
         return sorted(filter(self.covers, found))
 
     def _compare(self, seen: Snapshot, *, hands_on: bool = False) -> tuple[Restored, ...]:

@@ -7,18 +7,19 @@ import os
 import secrets
 import subprocess
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import new as new_hash
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, TypeVar
 
 from headgate.first_use import dataclass
 from headgate.regular_files import OwnFolder, PlantedFile
 from headgate.tree.git_files import UnusualFiles, objects_in
 from headgate.tree.git_repository import GitFailed, failure_of, read_regular, run_git
 
+T = TypeVar("T")
 Entry = tuple[str, str]
 """A mode, such as `100644`, and the name of an object."""
 NESTED = "160000"
@@ -208,24 +209,38 @@ class ObjectFolder:
 
     # Trees: every path in them, with the modes and names that git would give.
 
-    def write_tree(self, entries: dict[str, Entry]) -> str:
-        """Stores a tree of these paths; returns its name."""
-        folders: dict[str, list[tuple[bytes, bytes]]] = {"": []}
-        for path, (mode, name) in entries.items():
-            folder, _, last = path.rpartition("/")
-            above = folder
-            while above not in folders:
-                folders[above] = []
-                above = above.rpartition("/")[0]
-            folders[folder].append(_row(mode, last, name))
-        # The longest first: a folder's own row is in the one above it, which is shorter.
-        for folder in sorted(folders, key=len, reverse=True):
-            rows = sorted(folders[folder])
-            name = self.write("tree", b"".join(row for _, row in rows))
-            if folder:
-                above, _, last = folder.rpartition("/")
-                folders[above].append(_row(_TREE, last, name))
-        return name
+    def write_tree(self, changes: Mapping[str, Entry | None], like: str = "") -> str:
+        """Stores a tree of these paths; returns its name.
+
+        `like` is another tree: what is left is then all that it has, less the paths that are None. GitFailed
+        if a part of that is gone.
+        """
+        return self._write_folder(changes, like) or self.write("tree", b"")
+
+    def _write_folder(self, changes: Mapping[str, Entry | None], like: str) -> str:
+        rows = {last: (mode, name) for mode, last, name in self._rows_of(like)} if like else {}
+        below: dict[str, dict[str, Entry | None]] = {}
+        new: dict[str, Entry] = {}
+        for path, entry in changes.items():
+            first, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(first, {})[rest] = entry
+            elif entry:
+                new[first] = entry
+            elif rows.get(first, ("",))[0] != _TREE:
+                rows.pop(first, None)
+        for first, inner in below.items():
+            mode, name = rows.pop(first, ("", ""))
+            if folder := self._write_folder(inner, name if mode == _TREE else ""):
+                rows[first] = _TREE, folder
+        raw = sorted(_row(mode, last, name) for last, (mode, name) in (rows | new).items())
+        return self.write("tree", b"".join(row for _, row in raw)) if raw else ""
+
+    def _rows_of(self, tree: str) -> Iterator[tuple[str, str, str]]:
+        content = self.read([tree]).get(tree)
+        if content is None:
+            raise GitFailed(f"The git object {tree} is gone, which a snapshot of the tree needs.")
+        return _rows(content, self.length // 2)
 
     def read_tree(self, tree: str) -> dict[str, Entry]:
         """Every path in a tree. GitFailed if a part of it is gone."""
@@ -284,3 +299,13 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         said = f"{error.filename or folder} cannot be written ({error.strerror})"
         raise GitFailed(f"{said}: free some space, or delete {folder} if it is damaged.") from error
+
+
+def differing(old: Mapping[str, T], new: Mapping[str, T]) -> set[str]:
+    """The paths that two listings do not have alike. Most are the same object in both."""
+    if old is new:
+        return set()
+    found = {path for path, now in new.items() if (was := old.get(path)) is not now and was != now}
+    if len(old) + sum(path not in old for path in found) != len(new):
+        found.update(path for path in old if path not in new)
+    return found

@@ -21,7 +21,7 @@ from headgate.regular_files import OwnFolder
 from headgate.tree.git_files import Setting, read_settings, tracked_files
 from headgate.tree.git_repository import GitFailed, common_folder, read_regular, safe_folder
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
-from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, object_name
+from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, differing, object_name
 from headgate.tree.paths import ConfinedTree
 from headgate.tree.tree_walk import COVERED, Covering, SeenFolder, SnapshotRules, TreeWalk
 from headgate.tree.workspace import ancestors
@@ -186,7 +186,7 @@ class Snapshots:
             modes.update(folder.modes)
         self.marked = frozenset(path for folder in folders for path in folder.marked)
         self._within = within if self._within is None else self._within
-        self.changed_within = tuple({path for path, _ in self._within.items() ^ within.items()})
+        self.changed_within = tuple(differing(self._within, within))
         found.update(walk.nested)
         tree = self._remember(found)
         self.objects.flush()
@@ -241,14 +241,22 @@ class Snapshots:
         return SnapshotRules(ignored, files, nested, _own_outputs(self.repo))
 
     def _remember(self, entries: dict[str, Entry]) -> str:
-        if same := next((tree for tree, known in self._trees.items() if known == entries), ""):
-            return same
-        tree = self.objects.write_tree(entries)
+        tree = next((tree for tree, known in self._trees.items() if known is entries), "")
+        tree = tree or self._write_tree(entries, next(reversed(self._trees), ""))
         self.objects.flush()
+        self._trees.pop(tree, None)
         self._trees[tree] = entries
         while len(self._trees) > _MOST_REMEMBERED:
             del self._trees[next(iter(self._trees))]
         return tree
+
+    def _write_tree(self, entries: dict[str, Entry], like: str) -> str:
+        """Stores a tree; of one that is known, only the folders that differ are written."""
+        if like:
+            changed = differing(self._trees[like], entries)
+            with suppress(GitFailed):  # a command may have removed parts of that one
+                return self.objects.write_tree({path: entries.get(path) for path in changed}, like)
+        return self.objects.write_tree(entries)
 
     def entries(self, tree: str) -> dict[str, Entry]:
         """Every path in a tree, with its mode and object."""
@@ -303,10 +311,8 @@ class Snapshots:
         if before == after:
             return ()
         old, new = self.entries(before), self.entries(after)
-        paths = {path for path, _ in old.items() ^ new.items()}
-        return tuple(
-            Difference(path, old.get(path), new.get(path)) for path in sorted(paths, key=os.fsencode)
-        )
+        paths = sorted(differing(old, new), key=os.fsencode)
+        return tuple(Difference(path, old.get(path), new.get(path)) for path in paths)
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """The contents of blobs, by their names; those that are gone are left out."""
