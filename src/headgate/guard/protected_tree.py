@@ -9,20 +9,21 @@ in git's folder names the tree that it began with, for the process that follows 
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 
 from headgate.core import show_path
+from headgate.first_use import dataclass
 from headgate.guard.commits import CommitWatch
 from headgate.guard.git_settings import GitSettings
 from headgate.guard.installed import InstalledPackages
 from headgate.guard.restore import Change, Restored
 from headgate.guard.rules import Rule
 from headgate.regular_files import OwnFolder
-from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors, differing
+from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors
 
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """What running code leaves behind. It is put right like all else, since it can change what code does, but the
@@ -68,8 +69,12 @@ class ProtectedTree:
         self._installed = installed
         self._commits = CommitWatch(snapshots.repo, rules)
         self._start: dict[str, Entry] | None = None
+        """Every file that may not change, as it is to be."""
         self._modes: dict[str, int] = {}
-        self._tree = ""
+        self._tree, self._first = "", frozenset[str]()
+        self._seen: Snapshot | None = None
+        """What was last looked at: all that it has is as it is to be, or put back, or lost."""
+        self._all: Mapping[str, Entry] = {}
         self._folders: set[str] | None = None
         self._lost: dict[str, Restored] = {}
         self._running = False
@@ -101,7 +106,7 @@ class ProtectedTree:
         with self._lock:
             restored: tuple[Restored, ...] = ()
             if self._start is None and not self._recall():
-                self._start, self._modes = self._list(self._snapshots.around("before"))
+                self._take_note(self._snapshots.around("before"))
             else:
                 restored = self._compare(self._snapshots.around("before"))
             if self._installed is not None:
@@ -134,10 +139,10 @@ class ProtectedTree:
                 return
             if self._installed is not None:
                 self._installed.adopt()
-            entries, modes = self._list(self._snapshots.look(self))
-            for path in self._differing(entries, modes):
-                if self._prepared(path, _change(self._start.get(path), entries.get(path))):
-                    self._take(path, entries, modes)
+            found = self._look(self._snapshots.look(self))
+            for path in self._differing(found, self._lost):
+                if self._prepared(path, _change(self._start.get(path), found.entry(path))):
+                    self._take(path, found)
 
     def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
         """See the module."""
@@ -154,7 +159,7 @@ class ProtectedTree:
     def forget(self) -> None:
         """See the module."""
         with self._lock:
-            self._start, self._folders, self._running, self._tree = None, None, False, ""
+            self._start, self._folders, self._running, self._tree, self._seen = None, None, False, "", None
             self._noted.unlink(missing_ok=True)
             for folder in (self._folder, self._folder.parent):
                 with suppress(OSError):  # not empty: what was moved aside stays, and so does another task's
@@ -171,36 +176,53 @@ class ProtectedTree:
             (not above or self._is_entered(number, above)) and self._rules[number].enters(directory)
         )
 
-    def _list(self, found: Snapshot) -> tuple[dict[str, Entry], dict[str, int]]:
-        """Every file that there is, and its mode."""
-        self._tree = self._tree or found.tree
-        entries, modes = self.git_settings.look(self._snapshots.keep)
-        return {**found.entries, **entries}, {**found.modes, **modes}
+    def _take_note(self, seen: Snapshot) -> None:
+        """Takes note of everything as it is."""
+        self._seen, self._tree = seen, seen.tree
+        found = self._look(seen)
+        paths = [path for path in (*seen.entries, *found.settings) if self.covers(path)]
+        self._start = {path: entry for path in paths if (entry := found.entry(path))}
+        self._modes = {path: mode for path in paths if (mode := found.mode(path)) is not None}
+        self._first = frozenset(path for path in paths if path in seen.recorded)
+        self._all = seen.entries
 
-    def _differing(self, entries: dict[str, Entry], modes: dict[str, int]) -> list[str]:
+    def _look(self, seen: Snapshot) -> "_Found":
+        return _Found(seen, *self.git_settings.look(self._snapshots.keep))
+
+    def _differing(self, found: "_Found", lost: Iterable[str]) -> list[str]:
         """The covered files that are not as they were."""
-        assert self._start is not None
-        found = differing(self._start, entries)
-        found |= {path for path in differing(self._modes, modes) if path in self._modes}
-        return sorted(filter(self.covers, found))
+        start = self._start
+        assert start is not None
+        if self._seen is None:
+            asked = {*start, *found.seen.entries, *found.settings}
+        else:
+            asked = found.seen.changed_since(self._seen).union(lost, found.settings)
+            asked.update(path for path in start if path.startswith(".git"))
+        differing = (
+            path
+            for path in asked
+            if start.get(path) != found.entry(path)
+            or (path in self._modes and self._modes[path] != found.mode(path))
+        )
+        return sorted(filter(self.covers, differing))
 
     def _compare(self, seen: Snapshot, *, hands_on: bool = False) -> tuple[Restored, ...]:
         start = self._start
         assert start is not None
-        entries, modes = self._list(seen)
+        found = self._look(seen)
         lost, self._lost = self._lost, {}
         done: dict[str, Restored] = {}
-        differing = self._differing(entries, modes)
+        differing, self._seen = self._differing(found, lost), seen
         blobs = self._read(path for path in differing if path in start)
         # What is new goes first: it may have the place of what is missing.
         for path in sorted(differing, key=lambda path: (path in start, path)):
             rule = self._rule_of(path)
             assert rule is not None
             is_a_persons = not self._running and rule.name in self._left_between and path not in lost
-            if is_a_persons or self._may_stay(rule, path, entries.get(path), modes, blobs):
-                self._take(path, entries, modes)
+            if is_a_persons or self._may_stay(rule, path, found, blobs):
+                self._take(path, found)
                 continue
-            before, after = start.get(path), entries.get(path)
+            before, after = start.get(path), found.entry(path)
             change, problem = _change(before, after), self._put_back(path, before, blobs)
             done[path] = Restored(
                 path=_shown(path),
@@ -217,17 +239,15 @@ class ProtectedTree:
         self._lost = {path: one for path, one in done.items() if one.problem}
         return tuple(done[path] for path in sorted(done) if _CACHES.isdisjoint(path.split("/")))
 
-    def _may_stay(
-        self, rule: Rule, path: str, after: Entry | None, modes: dict[str, int], blobs: dict[str, bytes]
-    ) -> bool:
+    def _may_stay(self, rule: Rule, path: str, found: "_Found", blobs: dict[str, bytes]) -> bool:
         """Whether a covered file may stay as it is now."""
-        before = (self._start or {}).get(path)
+        before, after = (self._start or {}).get(path), found.entry(path)
         old = blobs.get(before[1]) if before else None
         if (before and old is None) or any(side and side[0] == _LINK for side in (before, after)):
             return False
         if after is None:
             return rule.allows(path, old, b"")
-        if before and modes.get(path) != self._modes.get(path, modes.get(path)):
+        if before and found.mode(path) != self._modes.get(path, found.mode(path)):
             return False
         try:
             new = self._snapshots.contents([after[1]]).get(after[1])
@@ -268,16 +288,19 @@ class ProtectedTree:
     def _had_folder(self, path: str) -> bool:
         """Whether there was such a folder, with or without a file in it."""
         if self._folders is None:
-            self._folders = {folder for each in self._start or () for folder in ancestors(each)}
+            self._folders = {
+                folder for each in (*self._all, *(self._start or ())) for folder in ancestors(each)
+            }
         return path in self._folders or self._snapshots.had_folder(path)
 
-    def _take(self, path: str, entries: dict[str, Entry], modes: dict[str, int]) -> None:
+    def _take(self, path: str, found: "_Found") -> None:
         """What is there now counts from here on."""
         assert self._start is not None
         self._start.pop(path, None)
         self._modes.pop(path, None)
-        if path in entries:
-            self._start[path], self._modes[path] = entries[path], modes[path]
+        entry, mode = found.entry(path), found.mode(path)
+        if entry is not None and mode is not None:
+            self._start[path], self._modes[path] = entry, mode
 
     def _can_decide(self, path: str, change: Change) -> bool:
         if self._decides is None:
@@ -297,16 +320,13 @@ class ProtectedTree:
         tree = self._snapshots.entries(self._tree)
         noted = {
             "tree": self._tree,
-            "files": dict(self._start.items() - tree.items()),
-            "without": sorted(tree.keys() - self._start.keys()),
+            "files": {path: entry for path, entry in self._start.items() if tree.get(path) != entry},
+            "without": sorted(path for path in self._first if path not in self._start),
             "settings": sorted(self.git_settings.places),
-            "modes": {path: mode for path, mode in self._modes.items() if self._is_unusual(path, mode)},
+            "modes": {path: mode for path, mode in self._modes.items() if _is_unusual(mode)},
         }
         self._own.make(self._folder, mode=0o700)
         self._own.replace(self._noted, json.dumps(noted).encode())
-
-    def _is_unusual(self, path: str, mode: int) -> bool:
-        return stat.S_ISREG(mode) and mode not in _USUAL.values() and self.covers(path)
 
     def _recall(self) -> bool:
         """Takes what a process that was killed has kept, if a command ran then."""
@@ -319,8 +339,10 @@ class ProtectedTree:
                     "settings": list(places),
                     "modes": dict(modes),
                 }:
-                    start = {**self._snapshots.entries(tree)}
-                    start |= {str(path): (str(mode), str(name)) for path, (mode, name) in files.items()}
+                    recorded = self._snapshots.entries(tree)
+                    start = recorded | {
+                        str(path): (str(mode), str(name)) for path, (mode, name) in files.items()
+                    }
                 case _:
                     return False
         except (OSError, ValueError, GitFailed):
@@ -328,14 +350,35 @@ class ProtectedTree:
         for path in without:
             start.pop(path, None)
         self.git_settings.places = frozenset(map(str, places))
-        self._modes = {path: _USUAL[kind] for path, (kind, _) in start.items() if kind in _USUAL}
-        self._modes |= {str(path): int(mode) for path, mode in modes.items()}
-        self._start, self._tree, self._running = start, tree, True
         # What was looked at before now went by the rules of git's settings as they are now.
         self._rule_of.cache_clear()
         self._is_entered.cache_clear()
+        self._all, self._first = start, frozenset(filter(self.covers, recorded))
+        self._start = {path: entry for path, entry in start.items() if self.covers(path)}
+        self._modes = {path: _USUAL[kind] for path, (kind, _) in self._start.items() if kind in _USUAL}
+        self._modes |= {str(path): int(mode) for path, mode in modes.items()}
+        self._tree, self._running = tree, True
         self._snapshots.forget_handed()
         return True
+
+
+def _is_unusual(mode: int) -> bool:
+    return stat.S_ISREG(mode) and mode not in _USUAL.values()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Every file as it is, and git's settings."""
+
+    seen: Snapshot
+    settings: dict[str, Entry]
+    modes: dict[str, int]
+
+    def entry(self, path: str) -> Entry | None:
+        return self.settings.get(path) or self.seen.entries.get(path)
+
+    def mode(self, path: str) -> int | None:
+        return self.modes[path] if path in self.modes else self.seen.mode_of(path)
 
 
 def _change(before: Entry | None, after: Entry | None) -> Change:

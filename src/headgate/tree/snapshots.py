@@ -23,7 +23,7 @@ from headgate.tree.git_repository import GitFailed, common_folder, read_regular,
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, differing, object_name
 from headgate.tree.paths import ConfinedTree
-from headgate.tree.tree_walk import COVERED, Covering, SeenFolder, SnapshotRules, TreeWalk
+from headgate.tree.tree_walk import COVERED, MARKERS, Covering, SeenFolder, SnapshotRules, TreeWalk
 from headgate.tree.workspace import ancestors
 
 _MOST_REMEMBERED = 8
@@ -54,26 +54,42 @@ class Difference:
         return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """The working tree at one moment."""
 
     tree: str
     """The name of its git tree."""
+    recorded: dict[str, Entry]
+    """What that tree has."""
     entries: Mapping[str, Entry]
     """Every file, also those that only a rule covers."""
-    modes: Mapping[str, int]
-    """Their modes, if a rule asked for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What the latest walk went through, and what came of it."""
-
     covering: Covering | None
-    folders: list[SeenFolder]
+    folders: dict[str, SeenFolder]
     nested: dict[str, Entry]
-    snapshot: Snapshot
+
+    def mode_of(self, path: str) -> int | None:
+        """The mode of a file, if a rule asked for modes; None if it is not there."""
+        folder = path.rpartition("/")[0]
+        seen = (self.folders.get(marker + folder) for marker in MARKERS)
+        return next((one.modes[path] for one in seen if one and path in one.modes), None)
+
+    def changed_since(self, before: "Snapshot") -> set[str]:
+        """The files that are not as they were, by content or by mode. Both are of the same rules."""
+        found = differing(before.nested, self.nested)
+        for old, new in _pairs(before.folders, self.folders):
+            found |= differing(old.found, new.found) | differing(old.within, new.within)
+            found |= differing(old.covered, new.covered) | differing(old.modes, new.modes)
+        return found
+
+
+def _pairs(
+    before: Mapping[str, SeenFolder], now: Mapping[str, SeenFolder]
+) -> list[tuple[SeenFolder, SeenFolder]]:
+    """The folders that were looked at anew, each as it was and as it is."""
+    none = SeenFolder((), None)
+    changed = [(before.get(key, none), one) for key, one in now.items() if before.get(key) is not one]
+    return changed + [(one, none) for key, one in before.items() if key not in now]
 
 
 class Snapshots:
@@ -110,7 +126,7 @@ class Snapshots:
         self._start: SnapshotRules | None = None
         self._existing: set[str] = set()
         self._seen: dict[str, SeenFolder] = {}
-        self._latest: _Look | None = None
+        self._latest: Snapshot | None = None
         self._trees: dict[str, dict[str, Entry]] = {}
         self._compared: dict[tuple[str, ...], bytes] = {}
 
@@ -172,29 +188,45 @@ class Snapshots:
 
     def _gather(self, walk: TreeWalk, covering: Covering | None) -> Snapshot:
         """What a walk has found. If nothing has changed since the one before, it is the same object."""
-        folders, last = [*walk.seen.values()], self._latest
-        if last and last.covering is covering and (last.folders, last.nested) == (folders, walk.nested):
-            return last.snapshot
-        found: dict[str, Entry] = {}
+        last, folders = self._latest, [*walk.seen.values()]
+        pairs = _pairs(last.folders if last else {}, walk.seen)
+        if last and not pairs and last.covering is covering and last.nested == walk.nested:
+            return last
         within: dict[str, Entry] = {}
         covered: dict[str, Entry] = {}
-        modes: dict[str, int] = {}
         for folder in folders:
-            found.update(folder.found)
             within.update(folder.within)
             covered.update(folder.covered)
-            modes.update(folder.modes)
         self.marked = frozenset(path for folder in folders for path in folder.marked)
         self._within = within if self._within is None else self._within
         self.changed_within = tuple(differing(self._within, within))
-        found.update(walk.nested)
-        tree = self._remember(found)
-        self.objects.flush()
+        recorded = self._with_changes(pairs, walk.nested)
+        tree = self._remember(recorded)
         if covering:
             covered |= {path: entry for path, entry in within.items() if covering.covers(path)}
-            found = {**found, **covered} if covered else found
-        self._latest = _Look(covering, folders, walk.nested, Snapshot(tree, found, modes if covering else {}))
-        return self._latest.snapshot
+        entries = {**recorded, **covered} if covering and covered else recorded
+        self._latest = Snapshot(tree, recorded, entries, covering, walk.seen, walk.nested)
+        return self._latest
+
+    def _with_changes(
+        self, pairs: Sequence[tuple[SeenFolder, SeenFolder]], nested: dict[str, Entry]
+    ) -> dict[str, Entry]:
+        """What the latest snapshot has recorded, with the folders that were looked at anew."""
+        last = self._latest
+        old: dict[str, Entry] = dict(last.nested) if last else {}
+        new = dict(nested)
+        for before, now in pairs:
+            old.update(before.found)
+            new.update(now.found)
+        changed = differing(old, new)
+        if last is None or not changed:
+            return last.recorded if last else new
+        recorded = dict(last.recorded)
+        for path in changed:
+            recorded.pop(path, None)
+            if path in new:
+                recorded[path] = new[path]
+        return recorded
 
     def ignores(self, path: str) -> bool:
         """Whether git ignored a file of this path when the task began; known once a snapshot was taken."""

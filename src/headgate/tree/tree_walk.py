@@ -42,6 +42,7 @@ _WITHIN = "\0"
 """Before the paths of folders in submodules: what was only hashed is not stored."""
 COVERED = "\1"
 """Before the paths of folders that only a rule makes part of a snapshot."""
+MARKERS = ("", _WITHIN, COVERED)
 _OWNER_MAY_ALL = 0o700
 
 
