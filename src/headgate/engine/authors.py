@@ -60,7 +60,7 @@ class EditWatch:
 
     def begin(self, tree: str) -> None:
         """The task begins with this tree."""
-        self._leave(tree, dict(self._snapshots.entries(tree)))
+        self._leave(tree, self._snapshots.entries(tree))
 
     def resume(self, past: OthersEdits) -> None:
         """A task goes on that another process began."""
@@ -73,7 +73,7 @@ class EditWatch:
         """
         now = self._with_ignored(tree)
         self._leave(tree, now)
-        return tree if now == self._snapshots.entries(tree) else self._snapshots.record(now)
+        return tree if now is self._snapshots.entries(tree) else self._snapshots.record(now)
 
     def lose(self) -> None:
         """What a command did is not known: nothing that is found next is called somebody else's."""
@@ -110,11 +110,13 @@ class EditWatch:
         """The tree as the task has left it, without what git ignores; empty if that is not known."""
         if self._left is None:
             return ""
-        recorded = {
-            path: entry
-            for path, entry in self._left.items()
-            if path in self._looked_at or not self._snapshots.ignores(path)
-        }
+        recorded = self._left
+        if recorded is not self._looked_at:
+            recorded = {
+                path: entry
+                for path, entry in recorded.items()
+                if path in self._looked_at or not self._snapshots.ignores(path)
+            }
         return self._snapshots.record(recorded, self._contents.values())
 
     def before_writing(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
@@ -151,6 +153,7 @@ class EditWatch:
         """A tool has written this."""
         if self._left is None:
             return
+        self._left = dict(self._left)  # it may be what a snapshot has
         for change in changes:
             if not self._is_elsewhere(change.path):
                 self._left.pop(change.path, None)
@@ -164,14 +167,14 @@ class EditWatch:
 
     def _with_ignored(self, tree: str) -> Entries:
         """A tree with what git ignores and tools wrote."""
-        found = dict(self._snapshots.entries(tree))
+        recorded, found = self._snapshots.entries(tree), {}
         for path in map(parse_path, self._written()):
-            if path not in found and not any(folder in found for folder in ancestors(path)):
+            if path not in recorded and not any(folder in recorded for folder in ancestors(path)):
                 data = read_at(self._files, show_path(path), LARGE)
                 if data is not None:
                     found[path] = self._entry(path, data)
                     self._snapshots.objects.write("blob", data)
-        return found
+        return {**recorded, **found} if found else recorded
 
     def _as_left(self, now: Entries) -> tuple[Entries, tuple[str, ...]]:
         """The tree as the task left it, and the files that others changed after an interrupted process."""

@@ -313,11 +313,11 @@ class Snapshots:
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
 
-    def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
+    def record(self, entries: dict[str, Entry], contents: Iterable[bytes] = ()) -> str:
         """The name of a tree with these entries. `contents` are those of files that are new to it."""
         for data in contents:
             self.objects.write("blob", data)
-        return self._remember(dict(entries))
+        return self._remember(entries)
 
     def without_marks(self, before: str, tree: str) -> str:
         """A tree with the files that have only a mark as another tree has them."""
