@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from threading import Lock
@@ -42,14 +43,26 @@ class SecretsFound:
 
 @dataclass(slots=True)
 class _Folder:
+    path: str
     stamp: Stamp
     """What changes when the folder does; empty if it changed too recently to tell."""
     folders: list[str]
     named: list[str]
     is_secret: bool
     """Its own name makes everything in it secret."""
-    names: dict[int, list[str]]
-    """The regular files, by their inodes."""
+    listed: dict[int, list[str]] | None = None
+
+    def files(self) -> dict[int, list[str]]:
+        """The regular files, by their inodes. Few tasks need them."""
+        if self.listed is None:
+            self.listed = {}
+            with suppress(OSError), os.scandir(self.path) as scan:
+                for entry in scan:
+                    with suppress(FileNotFoundError):
+                        if entry.is_file(follow_symlinks=False):
+                            inode = entry.stat(follow_symlinks=False).st_ino
+                            self.listed.setdefault(inode, []).append(entry.path)
+        return self.listed
 
 
 class SecretScan:
@@ -143,8 +156,9 @@ class SecretScan:
         inodes = {(status.st_dev, status.st_ino) for status in real.values()}
         wanted = {identity[1] for identity in self._seen}
         for folder in self._folders.values():
-            for inode in folder.names.keys() & wanted:
-                for path in folder.names[inode]:
+            files = folder.files()
+            for inode in files.keys() & wanted:
+                for path in files[inode]:
                     try:
                         status = os.lstat(path)
                     except OSError:
@@ -187,7 +201,7 @@ def _list_folder(path: str, before: _Folder | None, root: str, secret: SecretNam
     if before is not None and before.stamp == stamp:
         return before
     kept = stamp if is_settled(stamp, time.time_ns()) else ()
-    found = _Folder(kept, [], [], secret.covers_folder(path[len(root) + 1 :]), {})
+    found = _Folder(path, kept, [], [], secret.covers_folder(path[len(root) + 1 :]))
     if not os.access(path, os.R_OK | os.X_OK):
         raise PermissionError(path)
     with os.scandir(path) as scan:
@@ -195,13 +209,6 @@ def _list_folder(path: str, before: _Folder | None, root: str, secret: SecretNam
             if entry.is_dir(follow_symlinks=False):
                 if path != root or entry.name not in _UNLISTED:
                     found.folders.append(entry.path)
-                continue
-            if entry.is_file(follow_symlinks=False):
-                try:
-                    inode = entry.stat(follow_symlinks=False).st_ino
-                except FileNotFoundError:
-                    continue
-                found.names.setdefault(inode, []).append(entry.path)
-            if secret.covers(entry.path[len(root) + 1 :]):
+            elif secret.covers(entry.path[len(root) + 1 :]):
                 found.named.append(entry.path)
     return found

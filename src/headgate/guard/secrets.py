@@ -47,6 +47,8 @@ class SecretNames:
 
     def covers(self, path: str) -> bool:
         """Whether the file may hold secrets."""
+        if not self._rules.may_cover(path):
+            return False
         if self._rules.covers(path):
             return True
         folder, slash, name = path.rpartition("/")
