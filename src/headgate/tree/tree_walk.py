@@ -6,12 +6,13 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from headgate.core import OWN_FOLDER, show_path
 from headgate.file_stamps import Stamp, is_settled, stamp_of
+from headgate.first_use import dataclass
 from headgate.reading import word_set
 from headgate.regular_files import remove_tree
 from headgate.tree.git_repository import GitFailed, common_folder, git_folder, read_regular
