@@ -150,6 +150,12 @@ def test_what_a_command_did_is_undone(place: Place, name: str) -> None:
     assert place.run("true") == ()
 
 
+def test_the_same_change_is_undone_each_time(place: Place) -> None:
+    for _ in range(3):
+        assert [one.path for one in place.run("echo other > kept/a.txt")] == ["kept/a.txt"]
+        assert place.look() == place.before
+
+
 def test_what_was_free_stays(place: Place) -> None:
     place.run("echo x > free/f.txt; mkdir -p n; touch n/y.lock n/other; mv kept/a.txt free/moved.txt")
     assert (place.root / "free" / "f.txt").read_text() == "x\n"

@@ -73,7 +73,8 @@ class ProtectedTree:
         self._modes: dict[str, int] = {}
         self._tree, self._first = "", frozenset[str]()
         self._seen: Snapshot | None = None
-        """What was last looked at: all that it has is as it is to be, or put back, or lost."""
+        """What was last looked at: all that it has is as it is to be, but for what was put back then."""
+        self._put_right: set[str] = set()
         self._all: Mapping[str, Entry] = {}
         self._folders: set[str] | None = None
         self._lost: dict[str, Restored] = {}
@@ -140,7 +141,7 @@ class ProtectedTree:
             if self._installed is not None:
                 self._installed.adopt()
             found = self._look(self._snapshots.look(self))
-            for path in self._differing(found, self._lost):
+            for path in self._differing(found):
                 if self._prepared(path, _change(self._start.get(path), found.entry(path))):
                     self._take(path, found)
 
@@ -189,14 +190,14 @@ class ProtectedTree:
     def _look(self, seen: Snapshot) -> "_Found":
         return _Found(seen, *self.git_settings.look(self._snapshots.keep))
 
-    def _differing(self, found: "_Found", lost: Iterable[str]) -> list[str]:
+    def _differing(self, found: "_Found") -> list[str]:
         """The covered files that are not as they were."""
         start = self._start
         assert start is not None
         if self._seen is None:
             asked = {*start, *found.seen.entries, *found.settings}
         else:
-            asked = found.seen.changed_since(self._seen).union(lost, found.settings)
+            asked = found.seen.changed_since(self._seen).union(self._put_right, found.settings)
             asked.update(path for path in start if path.startswith(".git"))
         differing = (
             path
@@ -212,7 +213,8 @@ class ProtectedTree:
         found = self._look(seen)
         lost, self._lost = self._lost, {}
         done: dict[str, Restored] = {}
-        differing, self._seen = self._differing(found, lost), seen
+        differing = self._differing(found)
+        self._seen, self._put_right = seen, set(differing)
         blobs = self._read(path for path in differing if path in start)
         # What is new goes first: it may have the place of what is missing.
         for path in sorted(differing, key=lambda path: (path in start, path)):
