@@ -151,8 +151,10 @@ def test_what_a_command_did_is_undone(place: Place, name: str) -> None:
 
 
 def test_the_same_change_is_undone_each_time(place: Place) -> None:
-    for _ in range(3):
-        assert [one.path for one in place.run("echo other > kept/a.txt")] == ["kept/a.txt"]
+    assert place.protected.begin() == ()
+    for look in (place.protected.begin, place.protected.begin, place.protected.check_and_restore):
+        sh(place.root, "echo other > kept/a.txt")
+        assert [one.path for one in look()] == ["kept/a.txt"]
         assert place.look() == place.before
 
 
