@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.tree import DiskWorkspace, Rules, expand_braces
+from headgate.tree import DiskWorkspace, Rules, ancestors, expand_braces
 
 GIT = shutil.which("git")
 ENV = {
@@ -141,6 +141,19 @@ def test_covers_goes_by_the_nearest_directory() -> None:
     paths = ["secret/x", "a/secret/b/c", "x.pem", "d/public.pem", "secret", "secret/open/x", "other"]
     assert [path for path in paths if rules.covers(path)] == ["secret/x", "a/secret/b/c", "x.pem"]
     assert Rules(["MIGRATIONS"], ignore_case=True).covers("db/Migrations/1.sql")
+
+
+@given(st.lists(PATHS, max_size=10), st.lists(LINES, max_size=4), st.booleans())
+def test_many_paths_are_judged_as_each_is(paths: list[str], lines: list[str], ignore_case: bool) -> None:
+    rules = Rules(lines, ignore_case=ignore_case)
+
+    def is_meant(path: str) -> bool:
+        folders = (rules.verdict(folder, is_dir=True) for folder in ancestors(path))
+        verdicts = (rules.verdict(path, is_dir=False), *folders)
+        return bool(next((one for one in verdicts if one is not None), False))
+
+    meant = [path for path in paths if is_meant(path)]
+    assert (rules.covered(paths), [*filter(rules.covers, paths)]) == (meant, meant)
 
 
 def test_braces() -> None:

@@ -307,6 +307,7 @@ def build_context(
         folder.tree,
         (*guards, protected.git_settings, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
         approve=approvals.approve,
+        verdicts=lambda: redact.scan.latest().inside,
     )
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,

@@ -176,7 +176,8 @@ class RenamedSecrets:
     def __call__(self, access: Access, /) -> Denial | None:
         if access.act == "run":
             return None
-        if self._scan.latest().inside.isdisjoint((access.target, *ancestors(access.target))):
+        inside = self._scan.latest().inside
+        if not inside or inside.isdisjoint((access.target, *ancestors(access.target))):
             return None
         return deny_secret(access.target)
 

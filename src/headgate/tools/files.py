@@ -246,7 +246,7 @@ def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
     """Find files by name. * matches within a name, ** across directories. Skips ignored files."""
     rules = glob_rules(args.glob, str(ctx.workspace.root))
     paths = list(ctx.workspace.files())
-    found = [show_path(path) for path in paths if rules.covers(path)]
+    found = list(map(show_path, rules.covered(paths)))
     if not found:
         text = f"No file matches {args.glob} ({len(paths):,} files checked)."
         text += _elsewhere(args.glob, paths, ctx.result_chars - len(text))
@@ -307,7 +307,7 @@ def _elsewhere(glob: str, paths: list[str], limit: int) -> str:
     if not directory or not name.strip("*"):
         return ""
     rules = glob_rules(name, "")
-    found = [show_path(path) for path in paths if rules.covers(path)]
+    found = list(map(show_path, rules.covered(paths)))
     return f" {listing('In other directories', found, limit - 1)}" if found else ""
 
 

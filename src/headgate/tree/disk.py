@@ -5,7 +5,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 
@@ -13,7 +12,8 @@ from headgate.core import Access, Act, Ask, Denial, Guard, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.file_stamps import Stamp, stamp_of
 from headgate.regular_files import TEMPORARY
-from headgate.tree.ignore import RESERVED, InternalFiles, walk_files
+from headgate.tree.file_list import FileList
+from headgate.tree.ignore import RESERVED, InternalFiles
 from headgate.tree.paths import ConfinedTree, Spot, explain
 from headgate.tree.workspace import (
     DirectoryEntry,
@@ -39,13 +39,16 @@ class DiskWorkspace:
         guards: Sequence[Guard] = (),
         max_bytes: int = DEFAULT_MAX_BYTES,
         approve: Callable[[Access], str] = lambda access: "Only a person can allow this.",
+        verdicts: Callable[[], object] = lambda: None,
     ) -> None:
+        """`verdicts` tells of what, besides the path, it depends whether the guards let a file be read."""
         self.tree = ConfinedTree(root)
         self.root = self.tree.root
         self.guards: tuple[Guard, ...] = (InternalFiles(), *guards)
         self.max_bytes = max_bytes
         self.approve = approve
         """Asks a person about what a guard leaves to one: returns why it is refused, if it is. Blocks."""
+        self._files = FileList(self.tree, self.may_read, verdicts)
         self._writing = Lock()
 
     def locate(self, path: str) -> str:
@@ -81,7 +84,7 @@ class DiskWorkspace:
                 os.close(spot.open_directory())
             except FileNotFoundError:
                 raise self.missing(spot, self.tree) from None
-        return walk_files(self.tree, spot.path, self.may_read)
+        return iter(self._files.below(spot.path))
 
     def stamp(self, path: str) -> Stamp | None:
         """What changes whenever the content of a regular file does; None for all else."""
@@ -230,7 +233,8 @@ class DiskWorkspace:
         by_name: dict[str, list[str]] = {}
         beside: dict[str, str] = {}
         known: set[str] = set()
-        for path in islice(walk_files(tree, "", self.may_read), _SUGGESTION_FILES):
+        files = self._files if tree is self.tree else FileList(tree, self.may_read)
+        for path in files.below("")[:_SUGGESTION_FILES]:
             while path and path not in known:  # the file, then the directories it is in
                 known.add(path)
                 own_folder, _, own = path.rpartition("/")

@@ -7,7 +7,7 @@ stop at a slash, `**` does not; a trailing slash asks for a directory; `!` takes
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from headgate.first_use import dataclass, regex
 
@@ -69,6 +69,21 @@ class Rules:
     def covers(self, path: str) -> bool:
         """Whether a file is meant: by its own path, or else by the nearest directory above it that is."""
         return self.may_cover(path) and bool(self._file_verdict(path))
+
+    def covered(self, paths: Iterable[str]) -> list[str]:
+        """Those of many files that are meant."""
+        if any(rule.negated for rule in self._rules) or self._fold:
+            return list(filter(self.covers, paths))
+        return list(filter(self._whole.fullmatch, paths))
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        """What is meant, by a path or by a directory above it: asked once, not for each directory."""
+        parts = []
+        for rule in self._rules:
+            before, below = "(?:.*/)?" if rule.by_name else "", "/.*" if rule.dirs_only else "(?:/.*)?"
+            parts.append(f"{before}(?:{rule.regex.pattern}){below}")
+        return regex("|".join(parts) or _NEVER, re.DOTALL)
 
     def may_cover(self, path: str) -> bool:
         """Whether a file can be meant, or one of a name that is a part of it."""

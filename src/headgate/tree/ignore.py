@@ -2,14 +2,13 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial
 from headgate.first_use import dataclass, regex
 from headgate.reading import Command, split_commands
-from headgate.regular_files import TEMPORARY
 from headgate.tree.git_repository import common_folder, read_regular
 from headgate.tree.globs import Rules, fold_case
 from headgate.tree.paths import ConfinedTree
@@ -89,23 +88,20 @@ def _changes_files(command: Command) -> bool:
     return _WRITERS.fullmatch(program) is not None
 
 
-# Every file of a tree that git would not ignore, in order.
-
-
 MAX_IGNORE_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class Level:
     """The rules of one directory, and of those above it."""
 
     rules: Rules
     base: int
     """The length of the directory's path with its slash: rules see what comes behind."""
-    above: "_Level | None"
+    above: "Level | None"
 
     def ignores(self, path: str, is_dir: bool) -> bool:
-        level: _Level | None = self
+        level: Level | None = self
         while level is not None:
             verdict = level.rules.verdict(path[level.base :], is_dir=is_dir)
             if verdict is not None:
@@ -114,63 +110,8 @@ class _Level:
         return False
 
 
-def walk_files(tree: ConfinedTree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
-    """The paths of the regular files below `under` (canonical), sorted; no symlinks.
-
-    A directory that cannot be read is passed over, and so is everything for which `may_read` says no. The
-    tree's layer counts, ignore files included.
-    `under` itself may be ignored: who names a directory means it.
-    """
-    pending: list[tuple[str, _Level | None, bool]] = [(under, _levels_above(tree, under), True)]
-    while pending:
-        path, level, is_dir = pending.pop()
-        if not is_dir:
-            yield path
-            continue
-        try:
-            found, level = _scan(tree, path, level)
-        except OSError:
-            continue  # unreadable, or gone meanwhile: as git does, go on with the rest
-        pending.extend((entry, level, entry_is_dir) for entry, entry_is_dir in found if may_read(entry))
-
-
-def _scan(
-    tree: ConfinedTree, path: str, level: _Level | None
-) -> tuple[list[tuple[str, bool]], _Level | None]:
-    """A directory's entries that are not ignored, last first, and the rules that hold inside."""
-    prefix = path + "/" if path else ""
-    names: dict[str, bool] = {}
-    rules = ""
-    if path not in tree.layer.directories:
-        descriptor = tree.open_directory(path)
-        try:
-            with os.scandir(descriptor) as scan:
-                for entry in scan:
-                    if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
-                        names[entry.name] = entry.is_dir(follow_symlinks=False)
-            if names.get(".gitignore") is False:
-                rules = _read_at(".gitignore", descriptor)
-        finally:
-            os.close(descriptor)
-    for name, kind in tree.layer.children(path).items():
-        if kind == "absent":
-            names.pop(name, None)
-        else:
-            names[name] = kind == "directory"
-    level = _level(_laid_rules(tree, prefix, rules), prefix, level)
-    entries = [
-        (prefix + name, is_dir)
-        for name, is_dir in names.items()
-        if name.lower() not in RESERVED
-        and not name.startswith(TEMPORARY)
-        and not (level is not None and level.ignores(prefix + name, is_dir))
-    ]
-    # With its slash a directory sorts where its files belong, so the whole walk comes out in path order.
-    entries.sort(key=lambda entry: entry[0] + "/" if entry[1] else entry[0], reverse=True)
-    return entries, level
-
-
-def _levels_above(tree: ConfinedTree, under: str) -> _Level | None:
+def levels_above(tree: ConfinedTree, under: str) -> Level | None:
+    """The rules that hold for a directory, from those above it."""
     level = _level(_read_exclude(tree.root), "", None)
     parts = under.split("/") if under else []
     for depth in range(len(parts)):
@@ -183,11 +124,16 @@ def _levels_above(tree: ConfinedTree, under: str) -> _Level | None:
             except OSError:
                 return level
             try:
-                rules = _read_at(".gitignore", descriptor)
+                rules = read_ignore_file(".gitignore", descriptor)
             finally:
                 os.close(descriptor)
-        level = _level(_laid_rules(tree, prefix, rules), prefix, level)
+        level = level_of(tree, prefix, rules, level)
     return level
+
+
+def level_of(tree: ConfinedTree, prefix: str, on_disk: str, above: Level | None) -> Level | None:
+    """The rules that hold in a directory, with the text of the ignore file that is there on disk."""
+    return _level(_laid_rules(tree, prefix, on_disk), prefix, above)
 
 
 def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
@@ -200,12 +146,13 @@ def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
     return "" if content is None else content.data[:MAX_IGNORE_FILE].decode("utf-8", "surrogateescape")
 
 
-def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:
+@lru_cache(maxsize=4096)  # of the same text comes the same object
+def _level(text: str, prefix: str, above: Level | None) -> Level | None:
     rules = Rules(text.removeprefix("\ufeff").split("\n"))
-    return _Level(rules, len(prefix), above) if rules else above
+    return Level(rules, len(prefix), above) if rules else above
 
 
-def _read_at(name: str, directory: int) -> str:
+def read_ignore_file(name: str, directory: int) -> str:
     """A small text file; nothing where there is none or it cannot be read, as in git."""
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
@@ -226,7 +173,7 @@ def is_ignored_now(tree: ConfinedTree, path: str) -> bool:
     return any(
         level is not None and level.ignores(what, what == path)
         for what in (path, within)
-        for level in [_levels_above(tree, what)]
+        for level in [levels_above(tree, what)]
     )
 
 
