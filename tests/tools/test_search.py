@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ RIPGREP = shutil.which("rg")
 ENGINES = [None, pytest.param(RIPGREP, marks=pytest.mark.skipif(RIPGREP is None, reason="needs ripgrep"))]
 
 
-def run(root: Path, ripgrep: str | None, limit: int = 16_000, **arguments: Any) -> str:
+def run(root: Path | DiskWorkspace, ripgrep: str | None, limit: int = 16_000, **arguments: Any) -> str:
     context = ToolContext(
-        DiskWorkspace(root, [SecretFiles(root=root)]),
+        root if isinstance(root, DiskWorkspace) else DiskWorkspace(root, [SecretFiles(root=root)]),
         lambda text: "saved",
         ripgrep=ripgrep,
         result_chars=limit,
@@ -242,6 +243,25 @@ def test_same_with_and_without_ripgrep(
     for number, data in enumerate(contents):
         (root / f"f{number}").write_bytes(data)
     assert run(root, RIPGREP, pattern=pattern) == run(root, None, pattern=pattern)
+
+
+@pytest.mark.parametrize("ripgrep", ENGINES)
+def test_every_change_shows_in_a_tree_that_was_at_rest(repo: Path, ripgrep: str | None) -> None:
+    time.sleep(2.2)  # from now on the times of these folders tell whether they have changed
+    workspace = DiskWorkspace(repo, [SecretFiles(root=repo)])
+
+    def found() -> list[str]:
+        lines = run(workspace, ripgrep, pattern="^import ").splitlines()
+        return [line.partition(":")[0] for line in lines]
+
+    first = ["-dash.py", ".hidden/d.py", "latin", "src/a.py", "src/b.py", "with space.py"]
+    assert (found(), found()) == (first, first)
+    (repo / "src/deep/c.txt").write_text("import c\n")
+    assert found() == [*first[:-1], "src/deep/c.txt", "with space.py"]
+    (repo / ".gitignore").write_text("*.log\nsrc/*.py\n")
+    (repo / "ignored/new.py").write_text("import new\n")
+    ignored = ["ignored/e.py", "ignored/new.py"]
+    assert found() == [*first[:2], *ignored, "latin", "src/deep/c.txt", "with space.py"]
 
 
 def test_ripgrep_is_really_used_for_common_patterns() -> None:

@@ -5,6 +5,7 @@ it is worth looking, so the results are the same with and without it.
 """
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -129,7 +130,7 @@ def _add(found: SearchHits, path: str, answer: tuple[int, list[tuple[int, str]]]
 _ARGUMENT_BYTES = 200_000
 _RIPGREP = (
     *("--no-config", "--files-with-matches", "--null", "--no-messages", "--color=never"),
-    *("--text", "--encoding=none", "--no-ignore", "--hidden"),
+    *("--text", "--encoding=none", "--no-ignore", "--hidden", "--max-depth=1"),
 )
 
 
@@ -167,8 +168,10 @@ def _paths(workspace: Workspace, args: Search) -> list[str]:
     if not args.glob:
         return paths
     rules = glob_rules(args.glob, str(workspace.root))
-    below = len(top) + 1 if top else 0
-    return [path for path in paths if rules.covers(path) or (below and rules.covers(path[below:]))]
+    chosen = set(rules.covered(paths))
+    if top:
+        chosen.update(f"{top}/{path}" for path in rules.covered(path[len(top) + 1 :] for path in paths))
+    return [path for path in paths if path in chosen]
 
 
 def _is_file(workspace: Workspace, path: str) -> bool:
@@ -192,7 +195,7 @@ def _worth_searching(ctx: ToolContext, pattern: str, literally: bool, paths: Seq
     if wider is None:
         return paths
     kept: set[str] = set()
-    for batch in _batches(paths):
+    for batch in _batches(ctx.workspace.joined(paths)):
         found = _ripgrep(ctx.ripgrep, ctx.workspace.root, wider, batch, ctx.search_timeout)
         if found is None:
             return paths
@@ -201,7 +204,7 @@ def _worth_searching(ctx: ToolContext, pattern: str, literally: bool, paths: Seq
 
 
 def _ripgrep(program: str, root: Path, pattern: str, paths: Sequence[str], seconds: float) -> set[str] | None:
-    command = [program, *_RIPGREP, f"--regexp={pattern}", "--", *paths]
+    command = [program, *_RIPGREP, f"--regexp={pattern}", "--", *(f"./{path}" for path in paths)]
     try:
         done = subprocess.run(
             command,
@@ -215,7 +218,8 @@ def _ripgrep(program: str, root: Path, pattern: str, paths: Sequence[str], secon
         return None
     if done.returncode not in (0, 1):
         return None
-    return {name.decode("utf-8", "surrogateescape") for name in done.stdout.split(b"\0") if name}
+    names = (os.fsdecode(name) for name in done.stdout.split(b"\0") if name)
+    return {name.removeprefix("./") for name in names}
 
 
 def _batches(paths: Sequence[str]) -> list[list[str]]:

@@ -86,6 +86,10 @@ class DiskWorkspace:
                 raise self.missing(spot, self.tree) from None
         return iter(self._files.below(spot.path))
 
+    def joined(self, paths: Sequence[str]) -> Sequence[str]:
+        """See FileList."""
+        return self._files.joined(paths)
+
     def stamp(self, path: str) -> Stamp | None:
         """What changes whenever the content of a regular file does; None for all else."""
         try:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.first_use import dataclass
@@ -25,6 +25,8 @@ class _Folder:
     """The rules that hold in it."""
     parts: list[str | list[str]]
     """In order: the paths of files, all that come between two folders, and the paths of folders."""
+    is_whole: bool
+    """Whether these are all files that it has."""
 
 
 class FileList:
@@ -55,29 +57,42 @@ class FileList:
                 found += part
                 continue
             folder = self._known.get(part)
-            if (
-                folder is None
-                or (folder.above, folder.verdicts) != (level, verdicts)
-                or self._has_changed(part, folder)
-            ):
+            if folder is None or not self._is_as_before(part, folder, level, verdicts):
                 try:
                     folder = self._scan(part, level, verdicts)
                 except OSError:
                     continue  # unreadable, or gone meanwhile: as git does, go on with the rest
                 if folder.stamps:
                     self._known[part] = folder
-            inside = folder.inside
-            pending += [(one, inside) for one in reversed(folder.parts)]
+            pending += [(one, folder.inside) for one in reversed(folder.parts)]
         return found
 
-    def _has_changed(self, path: str, folder: _Folder) -> bool:
-        place = f"{self._tree.root}/{path}"
+    def joined(self, paths: Sequence[str]) -> Sequence[str]:
+        """The same files for a program that looks at what is in a folder, but not below: the fewest names.
+
+        Such a folder may have as many other files that are listed, but none that are not.
+        """
+        by_folder: dict[str, list[str]] = {}
+        for path in paths:
+            by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+        joined: list[str] = []
+        for name, files in by_folder.items():
+            folder = self._known.get(name)
+            is_joined = folder and folder.is_whole and 2 * len(files) >= sum(map(len, _lists(folder.parts)))
+            joined += [name] if is_joined else files
+        return joined
+
+    def _is_as_before(self, path: str, folder: _Folder, above: Level | None, verdicts: object) -> bool:
+        if folder.above is not above or folder.verdicts != verdicts:
+            return False
+        place = f"{self._root}/{path}"
         try:
-            if stamp_of(os.lstat(place)) != folder.stamps[0]:
-                return True
-            return any(stamp_of(os.lstat(f"{place}/{_IGNORE_FILE}")) != one for one in folder.stamps[1:])
+            now = [stamp_of(os.lstat(place))]
+            if len(folder.stamps) > 1:
+                now.append(stamp_of(os.lstat(f"{place}/{_IGNORE_FILE}")))
         except OSError:
-            return True
+            return False
+        return folder.stamps == tuple(now)
 
     def _scan(self, path: str, above: Level | None, verdicts: object) -> _Folder:
         prefix = path + "/" if path else ""
@@ -113,8 +128,14 @@ class FileList:
         ]
         # With its slash a directory sorts where its files belong, so the whole list comes out in path order.
         entries.sort(key=lambda entry: entry[0] + "/" if entry[1] else entry[0])
+        files = sum(not is_dir for is_dir in names.values())
+        is_whole = files == sum(not is_dir for _, is_dir in entries)
         is_sure = all(is_settled(stamp, time.time_ns()) for stamp in stamps)
-        return _Folder(tuple(stamps) if is_sure else (), above, verdicts, level, _grouped(entries))
+        return _Folder(tuple(stamps) if is_sure else (), above, verdicts, level, _grouped(entries), is_whole)
+
+
+def _lists(parts: Iterable[str | list[str]]) -> Iterator[list[str]]:
+    return (part for part in parts if isinstance(part, list))
 
 
 def _grouped(entries: list[tuple[str, bool]]) -> list[str | list[str]]:
