@@ -1,4 +1,7 @@
-"""Fitting a diff to files as they are now: what somebody else has changed as well is merged line by line."""
+"""What a dry run proposes: kept as two git trees, shown as a patch, and fitted to files as they are now.
+
+What somebody else has changed as well is merged line by line.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +16,10 @@ from headgate.tree.snapshots import Difference, Snapshots
 from headgate.tree.workspace import File, Workspace, ancestors
 
 _MINE = "as it is now"
+_PATCH_FLAGS = (
+    *("--patch", "-M", "--binary", "--full-index", "--unified=3", "--inter-hunk-context=0"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--no-color"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,27 @@ class _Version:
 
     data: bytes
     is_executable: bool
+
+
+def record_proposal(
+    snapshots: Snapshots, baseline: str, changes: Sequence[ProposedChange]
+) -> tuple[str, str]:
+    """Keeps a proposal as two git trees, before and after, and returns their names.
+
+    Before is the baseline with each file as it was when the proposal first touched it.
+    """
+    before = snapshots.tree_with(baseline, {one.path: _file(one.before, one.before_mode) for one in changes})
+    after = snapshots.tree_with(before, {one.path: _file(one.after, one.after_mode) for one in changes})
+    return before, after
+
+
+def _file(data: bytes | None, mode: int | None) -> tuple[bytes, int] | None:
+    return None if data is None else (data, mode or 0)
+
+
+def patch_between(snapshots: Snapshots, before: str, after: str) -> bytes:
+    """The difference between two trees, such as `git apply` takes in the working tree."""
+    return snapshots.compare(before, after, *_PATCH_FLAGS)
 
 
 def fit(

@@ -11,9 +11,17 @@ from pathlib import Path
 
 from headgate.file_stamps import Stamp, stamp_of
 from headgate.first_use import dataclass, regex
-from headgate.tree.git_repository import git, read_regular, refuse_pipes, run_git
+from headgate.tree.git_repository import (
+    common_folder,
+    git,
+    git_folder,
+    read_regular,
+    refuse_pipes,
+    run_git,
+)
 
 _MOST_READ = 2_000_000_000
+_MOST_PACKED_REFS = 50_000_000
 _SECTION = regex(r'\[([A-Za-z0-9-]+)(?: "([^"\\]*)")?\]')
 _VALUE = regex(r'([A-Za-z][A-Za-z0-9-]*) *= *((?:[^\s"\\#;](?:[^\t"\\#;]*[^\s"\\#;])?)?)')
 _HEAD = regex(rb"(ref: refs/[^\0\n]+|[0-9a-f]{40})\n")
@@ -193,3 +201,31 @@ def _is_packed(index: bytes, name: bytes) -> bool:
 
     at = bisect_left(range(last), name, first, last, key=read)
     return at < last and read(at) == name
+
+
+# Repositories within the repository: git is not asked, because it would read their settings.
+
+
+def is_repository(folder: Path) -> bool:
+    return (folder / ".git").is_file() or (folder / ".git" / "HEAD").is_file()
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that is checked out; empty if there is none, or git's files do not say."""
+    own, shared = git_folder(folder), common_folder(folder)
+    head = os.fsdecode(read_regular(own / "HEAD", 4096)).strip()
+    for _ in range(5):  # a branch may be the name of another one
+        if not head.startswith("ref:"):
+            break
+        name = head.removeprefix("ref:").strip()
+        loose = read_regular(own / name, 4096) or read_regular(shared / name, 4096)
+        head = os.fsdecode(loose).strip() or _packed(shared, name)
+    return head if len(head) in (40, 64) and not head.strip("0123456789abcdef") else ""
+
+
+def _packed(folder: Path, name: str) -> str:
+    for line in read_regular(folder / "packed-refs", _MOST_PACKED_REFS).splitlines():
+        commit, _, ref = line.partition(b" ")
+        if os.fsdecode(ref) == name:
+            return commit.decode("ascii", "replace")
+    return ""

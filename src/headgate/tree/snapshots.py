@@ -23,7 +23,15 @@ from headgate.tree.git_repository import GitFailed, common_folder, read_regular,
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, differing, object_name
 from headgate.tree.paths import ConfinedTree
-from headgate.tree.tree_walk import COVERED, MARKERS, Covering, SeenFolder, SnapshotRules, TreeWalk
+from headgate.tree.tree_walk import (
+    COVERED,
+    Covering,
+    SeenFolder,
+    Snapshot,
+    SnapshotRules,
+    TreeWalk,
+    changed_folders,
+)
 from headgate.tree.workspace import ancestors
 
 _MOST_REMEMBERED = 8
@@ -52,44 +60,6 @@ class Difference:
     def is_plain(self) -> bool:
         """Whether it is an ordinary file wherever it is there."""
         return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """The working tree at one moment."""
-
-    tree: str
-    """The name of its git tree."""
-    recorded: dict[str, Entry]
-    """What that tree has."""
-    entries: Mapping[str, Entry]
-    """Every file, also those that only a rule covers."""
-    covering: Covering | None
-    folders: dict[str, SeenFolder]
-    nested: dict[str, Entry]
-
-    def mode_of(self, path: str) -> int | None:
-        """The mode of a file, if a rule asked for modes; None if it is not there."""
-        folder = path.rpartition("/")[0]
-        seen = (self.folders.get(marker + folder) for marker in MARKERS)
-        return next((one.modes[path] for one in seen if one and path in one.modes), None)
-
-    def changed_since(self, before: "Snapshot") -> set[str]:
-        """The files that are not as they were, by content or by mode. Both are of the same rules."""
-        found = differing(before.nested, self.nested)
-        for old, new in _pairs(before.folders, self.folders):
-            found |= differing(old.found, new.found) | differing(old.within, new.within)
-            found |= differing(old.covered, new.covered) | differing(old.modes, new.modes)
-        return found
-
-
-def _pairs(
-    before: Mapping[str, SeenFolder], now: Mapping[str, SeenFolder]
-) -> list[tuple[SeenFolder, SeenFolder]]:
-    """The folders that were looked at anew, each as it was and as it is."""
-    none = SeenFolder((), None)
-    changed = [(before.get(key, none), one) for key, one in now.items() if before.get(key) is not one]
-    return changed + [(one, none) for key, one in before.items() if key not in now]
 
 
 class Snapshots:
@@ -189,7 +159,7 @@ class Snapshots:
     def _gather(self, walk: TreeWalk, covering: Covering | None) -> Snapshot:
         """What a walk has found. If nothing has changed since the one before, it is the same object."""
         last, folders = self._latest, [*walk.seen.values()]
-        pairs = _pairs(last.folders if last else {}, walk.seen)
+        pairs = changed_folders(last.folders if last else {}, walk.seen)
         if last and not pairs and last.covering is covering and last.nested == walk.nested:
             return last
         within: dict[str, Entry] = {}

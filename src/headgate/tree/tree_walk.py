@@ -15,9 +15,10 @@ from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.first_use import dataclass
 from headgate.reading import word_set
 from headgate.regular_files import remove_tree
-from headgate.tree.git_repository import GitFailed, common_folder, git_folder, read_regular
+from headgate.tree.git_files import commit_of, is_repository
+from headgate.tree.git_repository import GitFailed
 from headgate.tree.ignore import IgnoredPaths, is_ignored_now
-from headgate.tree.objects import NESTED, Entry, object_name
+from headgate.tree.objects import NESTED, Entry, differing, object_name
 from headgate.tree.paths import ConfinedTree, is_too_deep
 from headgate.tree.workspace import ancestors
 
@@ -29,7 +30,6 @@ _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
-_MOST_PACKED_REFS = 50_000_000
 # Folders of what tools install, build or cache. They may be ignored from the moment they are made.
 _MADE_BY_TOOLS = word_set(
     """
@@ -125,6 +125,44 @@ class SeenFolder:
             ]
         except OSError:
             return False  # one is gone
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The working tree at one moment."""
+
+    tree: str
+    """The name of its git tree."""
+    recorded: dict[str, Entry]
+    """What that tree has."""
+    entries: Mapping[str, Entry]
+    """Every file, also those that only a rule covers."""
+    covering: Covering | None
+    folders: dict[str, SeenFolder]
+    nested: dict[str, Entry]
+
+    def mode_of(self, path: str) -> int | None:
+        """The mode of a file, if a rule asked for modes; None if it is not there."""
+        folder = path.rpartition("/")[0]
+        seen = (self.folders.get(marker + folder) for marker in MARKERS)
+        return next((one.modes[path] for one in seen if one and path in one.modes), None)
+
+    def changed_since(self, before: "Snapshot") -> set[str]:
+        """The files that are not as they were, by content or by mode. Both are of the same rules."""
+        found = differing(before.nested, self.nested)
+        for old, new in changed_folders(before.folders, self.folders):
+            found |= differing(old.found, new.found) | differing(old.within, new.within)
+            found |= differing(old.covered, new.covered) | differing(old.modes, new.modes)
+        return found
+
+
+def changed_folders(
+    before: Mapping[str, SeenFolder], now: Mapping[str, SeenFolder]
+) -> list[tuple[SeenFolder, SeenFolder]]:
+    """The folders that were looked at anew, each as it was and as it is."""
+    none = SeenFolder((), None)
+    changed = [(before.get(key, none), one) for key, one in now.items() if before.get(key) is not one]
+    return changed + [(one, none) for key, one in before.items() if key not in now]
 
 
 class TreeWalk:
@@ -293,7 +331,7 @@ class TreeWalk:
         if not os.path.lexists(place / ".git"):
             if path not in self._rules.nested or any(place.iterdir()):
                 return False
-        elif not _is_repository(place):
+        elif not is_repository(place):
             return False
         self._rules.nested.add(path)
         self.nested[path] = (NESTED, commit_of(place) or "1" * self._name_length)
@@ -374,31 +412,3 @@ def _leaving_out_what_is_gone() -> Iterator[None]:
             raise GitFailed(
                 "Too many files are open at once to look at the tree: raise ulimit -n."
             ) from error
-
-
-# Repositories within the repository: git is not asked, because it would read their settings.
-
-
-def _is_repository(folder: Path) -> bool:
-    return (folder / ".git").is_file() or (folder / ".git" / "HEAD").is_file()
-
-
-def commit_of(folder: Path) -> str:
-    """The commit that is checked out; empty if there is none, or git's files do not say."""
-    own, shared = git_folder(folder), common_folder(folder)
-    head = os.fsdecode(read_regular(own / "HEAD", 4096)).strip()
-    for _ in range(5):  # a branch may be the name of another one
-        if not head.startswith("ref:"):
-            break
-        name = head.removeprefix("ref:").strip()
-        loose = read_regular(own / name, 4096) or read_regular(shared / name, 4096)
-        head = os.fsdecode(loose).strip() or _packed(shared, name)
-    return head if len(head) in (40, 64) and not head.strip("0123456789abcdef") else ""
-
-
-def _packed(folder: Path, name: str) -> str:
-    for line in read_regular(folder / "packed-refs", _MOST_PACKED_REFS).splitlines():
-        commit, _, ref = line.partition(b" ")
-        if os.fsdecode(ref) == name:
-            return commit.decode("ascii", "replace")
-    return ""
