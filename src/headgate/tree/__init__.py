@@ -2,7 +2,6 @@
 
 from headgate.tree.copies import CopyImpossible, in_cache, remove_copies, tree_copy
 from headgate.tree.disk import DiskWorkspace
-from headgate.tree.file_list import walk_files
 from headgate.tree.fitting import Misfit, fit, merge_lines, patch_between, record_proposal
 from headgate.tree.git_files import Setting, commit_of, tracked_files
 from headgate.tree.git_repository import (
@@ -17,7 +16,7 @@ from headgate.tree.git_repository import (
     without_filters,
 )
 from headgate.tree.globs import Rules, expand_braces, fold_case
-from headgate.tree.ignore import IgnoredPaths, internal_name
+from headgate.tree.ignore import IgnoredPaths, internal_name, walk_files
 from headgate.tree.objects import NESTED, Entry, differing, object_name
 from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.tree.paths import ConfinedTree, leads_out

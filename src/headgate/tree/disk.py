@@ -12,8 +12,7 @@ from headgate.core import Access, Act, Ask, Denial, Guard, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.file_stamps import Stamp, stamp_of
 from headgate.regular_files import TEMPORARY
-from headgate.tree.file_list import FileList
-from headgate.tree.ignore import RESERVED, InternalFiles
+from headgate.tree.ignore import RESERVED, FileList, InternalFiles
 from headgate.tree.paths import ConfinedTree, Spot, explain
 from headgate.tree.workspace import (
     DirectoryEntry,

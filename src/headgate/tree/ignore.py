@@ -2,13 +2,16 @@
 
 import os
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial
+from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.first_use import dataclass, regex
 from headgate.reading import Command, split_commands
+from headgate.regular_files import TEMPORARY
 from headgate.tree.git_repository import common_folder, read_regular
 from headgate.tree.globs import Rules, fold_case
 from headgate.tree.paths import ConfinedTree
@@ -88,20 +91,24 @@ def _changes_files(command: Command) -> bool:
     return _WRITERS.fullmatch(program) is not None
 
 
+# The ignore files as they are now, and every file of a tree that they leave, in order.
+
+
+_IGNORE_FILE = ".gitignore"
 MAX_IGNORE_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class _Level:
     """The rules of one directory, and of those above it."""
 
     rules: Rules
     base: int
     """The length of the directory's path with its slash: rules see what comes behind."""
-    above: "Level | None"
+    above: "_Level | None"
 
     def ignores(self, path: str, is_dir: bool) -> bool:
-        level: Level | None = self
+        level: _Level | None = self
         while level is not None:
             verdict = level.rules.verdict(path[level.base :], is_dir=is_dir)
             if verdict is not None:
@@ -110,7 +117,7 @@ class Level:
         return False
 
 
-def levels_above(tree: ConfinedTree, under: str) -> Level | None:
+def _levels_above(tree: ConfinedTree, under: str) -> _Level | None:
     """The rules that hold for a directory, from those above it."""
     level = _level(_read_exclude(tree.root), "", None)
     parts = under.split("/") if under else []
@@ -124,21 +131,21 @@ def levels_above(tree: ConfinedTree, under: str) -> Level | None:
             except OSError:
                 return level
             try:
-                rules = read_ignore_file(".gitignore", descriptor)
+                rules = _read_ignore_file(_IGNORE_FILE, descriptor)
             finally:
                 os.close(descriptor)
-        level = level_of(tree, prefix, rules, level)
+        level = _level_of(tree, prefix, rules, level)
     return level
 
 
-def level_of(tree: ConfinedTree, prefix: str, on_disk: str, above: Level | None) -> Level | None:
+def _level_of(tree: ConfinedTree, prefix: str, on_disk: str, above: _Level | None) -> _Level | None:
     """The rules that hold in a directory, with the text of the ignore file that is there on disk."""
     return _level(_laid_rules(tree, prefix, on_disk), prefix, above)
 
 
 def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
     """The text of a directory's ignore file, which may be one that is not on disk."""
-    path = prefix + ".gitignore"
+    path = prefix + _IGNORE_FILE
     kind = tree.layer.kind(path)
     if kind is None:
         return on_disk
@@ -147,12 +154,12 @@ def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
 
 
 @lru_cache(maxsize=4096)  # of the same text comes the same object
-def _level(text: str, prefix: str, above: Level | None) -> Level | None:
+def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:
     rules = Rules(text.removeprefix("\ufeff").split("\n"))
-    return Level(rules, len(prefix), above) if rules else above
+    return _Level(rules, len(prefix), above) if rules else above
 
 
-def read_ignore_file(name: str, directory: int) -> str:
+def _read_ignore_file(name: str, directory: int) -> str:
     """A small text file; nothing where there is none or it cannot be read, as in git."""
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
@@ -173,8 +180,150 @@ def is_ignored_now(tree: ConfinedTree, path: str) -> bool:
     return any(
         level is not None and level.ignores(what, what == path)
         for what in (path, within)
-        for level in [levels_above(tree, what)]
+        for level in [_levels_above(tree, what)]
     )
+
+
+@dataclass(slots=True, eq=False)
+class _Folder:
+    """What a folder was found to hold. It counts while neither it nor its ignore file has changed."""
+
+    stamps: tuple[Stamp, ...]
+    """Of the folder, and of the ignore file in it; empty if something may change without that showing."""
+    above: _Level | None
+    verdicts: object
+    inside: _Level | None
+    """The rules that hold in it."""
+    parts: list[str | list[str]]
+    """In order: the paths of files, all that come between two folders, and the paths of folders."""
+    is_whole: bool
+    """Whether these are all files that it has."""
+
+
+class FileList:
+    """The regular files of a tree, sorted; no symlinks.
+
+    A folder that cannot be read is passed over, and so is everything for which `may_read` says no. The tree's
+    layer counts, ignore files included. `verdicts` tells of what, besides the path, `may_read` depends on.
+    """
+
+    def __init__(
+        self,
+        tree: ConfinedTree,
+        may_read: Callable[[str], bool],
+        verdicts: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._tree, self._may_read, self._verdicts = tree, may_read, verdicts
+        self._root = str(tree.root)
+        self._known: dict[str, _Folder] = {}
+
+    def below(self, under: str) -> list[str]:
+        """The paths below a folder. It may be ignored itself: who names a folder means it."""
+        found: list[str] = []
+        verdicts = self._verdicts()
+        pending: list[tuple[str | list[str], _Level | None]] = [(under, _levels_above(self._tree, under))]
+        while pending:
+            part, level = pending.pop()
+            if isinstance(part, list):
+                found += part
+                continue
+            folder = self._known.get(part)
+            if folder is None or not self._is_as_before(part, folder, level, verdicts):
+                try:
+                    folder = self._scan(part, level, verdicts)
+                except OSError:
+                    continue  # unreadable, or gone meanwhile: as git does, go on with the rest
+                if folder.stamps:
+                    self._known[part] = folder
+            pending += [(one, folder.inside) for one in reversed(folder.parts)]
+        return found
+
+    def joined(self, paths: Sequence[str]) -> Sequence[str]:
+        """The same files for a program that looks at what is in a folder, but not below: the fewest names.
+
+        Such a folder may have as many other files that are listed, but none that are not.
+        """
+        by_folder: dict[str, list[str]] = {}
+        for path in paths:
+            by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+        joined: list[str] = []
+        for name, files in by_folder.items():
+            folder = self._known.get(name)
+            is_joined = folder and folder.is_whole and 2 * len(files) >= sum(map(len, _lists(folder.parts)))
+            joined += [name] if is_joined else files
+        return joined
+
+    def _is_as_before(self, path: str, folder: _Folder, above: _Level | None, verdicts: object) -> bool:
+        if folder.above is not above or folder.verdicts != verdicts:
+            return False
+        place = f"{self._root}/{path}"
+        try:
+            now = [stamp_of(os.lstat(place))]
+            if len(folder.stamps) > 1:
+                now.append(stamp_of(os.lstat(f"{place}/{_IGNORE_FILE}")))
+        except OSError:
+            return False
+        return folder.stamps == tuple(now)
+
+    def _scan(self, path: str, above: _Level | None, verdicts: object) -> _Folder:
+        prefix = path + "/" if path else ""
+        names: dict[str, bool] = {}
+        stamps: list[Stamp] = []
+        rules, layer = "", self._tree.layer
+        if path not in layer.directories:
+            descriptor = self._tree.open_directory(path)
+            try:
+                stamps.append(stamp_of(os.fstat(descriptor)))
+                with os.scandir(descriptor) as scan:
+                    for entry in scan:
+                        if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
+                            names[entry.name] = entry.is_dir(follow_symlinks=False)
+                if names.get(_IGNORE_FILE) is False:
+                    stamps.append(stamp_of(os.stat(_IGNORE_FILE, dir_fd=descriptor, follow_symlinks=False)))
+                    rules = _read_ignore_file(_IGNORE_FILE, descriptor)
+            finally:
+                os.close(descriptor)
+        for name, kind in layer.children(path).items():
+            if kind == "absent":
+                names.pop(name, None)
+            else:
+                names[name] = kind == "directory"
+        level = _level_of(self._tree, prefix, rules, above)
+        entries = [
+            (prefix + name, is_dir)
+            for name, is_dir in names.items()
+            if name.lower() not in RESERVED
+            and not name.startswith(TEMPORARY)
+            and not (level is not None and level.ignores(prefix + name, is_dir))
+            and self._may_read(prefix + name)
+        ]
+        # With its slash a directory sorts where its files belong, so the whole list comes out in path order.
+        entries.sort(key=lambda entry: entry[0] + "/" if entry[1] else entry[0])
+        files = sum(not is_dir for is_dir in names.values())
+        is_whole = files == sum(not is_dir for _, is_dir in entries)
+        is_sure = all(is_settled(stamp, time.time_ns()) for stamp in stamps)
+        return _Folder(tuple(stamps) if is_sure else (), above, verdicts, level, _grouped(entries), is_whole)
+
+
+def _lists(parts: Iterable[str | list[str]]) -> Iterator[list[str]]:
+    return (part for part in parts if isinstance(part, list))
+
+
+def _grouped(entries: list[tuple[str, bool]]) -> list[str | list[str]]:
+    parts: list[str | list[str]] = []
+    for path, is_dir in entries:
+        if is_dir:
+            parts.append(path)
+        elif parts and isinstance(parts[-1], list):
+            parts[-1].append(path)
+        else:
+            parts.append([path])
+    return parts
+
+
+def walk_files(tree: ConfinedTree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
+    """The same, once."""
+    return iter(FileList(tree, may_read).below(under))
 
 
 # Which paths git ignored at one moment: the ignore files are read once, and new ones change nothing.
@@ -196,8 +345,8 @@ class IgnoredPaths:
         for place, directories, files in os.walk(repo):
             base = "" if place == str(repo) else Path(place).relative_to(repo).as_posix()
             prefix = f"{base}/" if base else ""
-            if ".gitignore" in files:
-                self._rules[base] = Rules(_read(Path(place, ".gitignore")).split("\n"))
+            if _IGNORE_FILE in files:
+                self._rules[base] = Rules(_read(Path(place, _IGNORE_FILE)).split("\n"))
             directories[:] = [
                 name
                 for name in directories

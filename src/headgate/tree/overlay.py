@@ -15,7 +15,7 @@ from headgate.errors import StoreError, ToolError
 from headgate.file_stamps import Stamp
 from headgate.first_use import dataclass
 from headgate.tree.disk import DiskWorkspace, changes_anything, check_before, sort_entries
-from headgate.tree.file_list import walk_files
+from headgate.tree.ignore import walk_files
 from headgate.tree.paths import ConfinedTree, Spot
 from headgate.tree.workspace import (
     NEW_FILE_MODE,
