@@ -294,7 +294,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
         return tool
     if run.state.counts.granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
-    known = [*run.job.conversations, *run.job.stages_beside(run.path)]
+    known = [*run.job.conversations, *run.job.conversing(run.job.stages_beside(run.path))]
     having = [stage for stage in known if stage.tools.admits(tool.spec)]
     stages = [stage.id for stage in having if stage.when != "replan"]
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"

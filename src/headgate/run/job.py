@@ -1,7 +1,7 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -394,10 +394,13 @@ class Job:
     def conversations(self) -> tuple[Stage, ...]:
         """The stages that the flow has from the start and in which the model may call tools."""
         talking: dict[str, Stage] = {}
-        for leaf in self.flow.leaves():
-            if "conversation" in self.parts.kinds[leaf.kind].roles:
-                talking.setdefault(leaf.id, leaf)
+        for leaf in self.conversing(self.flow.leaves()):
+            talking.setdefault(leaf.id, leaf)
         return tuple(talking.values())
+
+    def conversing(self, stages: Iterable[Stage]) -> list[Stage]:
+        """Those of some stages in which the model may call tools."""
+        return [stage for stage in stages if "conversation" in self.parts.kinds[stage.kind].roles]
 
     @cached_property
     def listed_specs(self) -> tuple[ToolSpec, ...]:

@@ -149,7 +149,7 @@ class Scope:
 
 def listed_specs(job: "Job", stages: Iterable[Stage]) -> Specs:
     """Every tool that one of these stages has, and the closing signal of them all."""
-    stages = [stage for stage in stages if "conversation" in job.parts.kinds[stage.kind].roles]
+    stages = job.conversing(stages)
     status = limited_status_tool(stages).spec
     specs = [status if name == STATUS_TOOL else tool.spec for name, tool in job.parts.tools.items()]
     admitted = [

@@ -1,6 +1,8 @@
 """Whole tasks over each transport, with a real engine and a real server: all of them end the same way."""
 
+import asyncio
 import json
+import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +16,7 @@ from headgate.core import Constraints, Event, ReplyFailed, ViewCompacted
 from headgate.engine import Engine
 from headgate.log import Report
 from headgate.models.server_facts import TOOL
+from launcher import run_headgate
 
 Steps = list[tuple[str, dict[str, Any]]]
 EDIT: Steps = [
@@ -201,6 +204,39 @@ async def test_a_model_that_calls_a_tool_instead_of_answering_is_asked_without_a
     assert (report.state, report.requests) == ("STUCK", 11)
     assert ["tools" in body for body in habits.asked] == [True] * 10 + [False]
     assert "The sign is wrong." in report.hypotheses
+
+
+async def test_after_a_crash_the_list_is_the_same(repo: Path) -> None:
+    steps: Steps = [
+        ("read_file", {"path": "calc.py"}),
+        ("stage_done", {"summary": "Seen."}),
+        ("shell", {"command": "kill -9 $PPID; sleep 300"}),
+        ("edit_file", {"path": "calc.py", "old": "a - b", "new": "a + b"}),
+        ("stage_done", {"summary": "Mended."}),
+    ]
+    shared = {"view": {"transcript": "parent"}}
+    stages = [
+        {"id": "look", "tools_allow": ["read"], **shared},
+        {"id": "mend", "tools_allow": ["read", "write", "shell"], **shared},
+    ]
+    habits = Habits(Worker("native", steps))
+    async with habits.running() as server:
+        config = {"model": "openai/m", "base_url": server.url, "flow": stages, "sandbox": "off"}
+        (repo / "agent.yaml").write_text(json.dumps(config))
+        kept = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+        environment = {**kept, "HOME": str(repo.parent)}
+        killed = await asyncio.to_thread(run_headgate, ["run", "Mend add."], repo, environment)
+        assert killed.returncode == -9, killed.stderr
+        engine = Engine.open(repo)
+        try:
+            await engine.drain()
+            assert engine.store.tasks()[0].state == "SUCCESS"
+        finally:
+            engine.store.close()
+    assert len(habits.asked) == len(steps)
+    assert len({json.dumps(body["tools"]) for body in habits.asked}) == 1
+    told = [body["messages"] for body in habits.asked]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(told))
 
 
 async def test_the_key_at_the_top_is_for_models_that_do_not_say_so(repo: Path) -> None:

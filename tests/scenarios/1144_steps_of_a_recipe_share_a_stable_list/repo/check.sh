@@ -1,0 +1,1 @@
+grep -q 1 n.txt
