@@ -13,7 +13,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from model_server import HELLO, Respond, Seen, Wire, answer, chunk, serve, stream
 from pydantic import SecretStr
@@ -22,6 +21,7 @@ from headgate.core import Message, ModelSettings, Reply, Request, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.endpoint import Endpoint
 from headgate.models.network import open_model
+from headgate.models.wire.connection import CannotConnect
 from headgate.models.wire.failures import (
     ModelUnknown,
     QuotaSpent,
@@ -207,10 +207,7 @@ async def test_an_empty_refusal() -> None:
     ],
 )
 def test_ollama_does_not_run(root: str, told: str) -> None:
-    refused = aiohttp.ClientConnectorError(
-        aiohttp.client_reqrep.ConnectionKey("h", 1, False, True, None, None, None),
-        ConnectionRefusedError(errno.ECONNREFUSED, "refused"),
-    )
+    refused = CannotConnect(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
     error = explain_transport(Endpoint("ollama", "m", root, {}, ()), refused)
     assert str(error) == f"Nothing listens at {root}: {told}"
 

@@ -11,12 +11,12 @@ from math import isfinite
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.first_use import dataclass, regex
 from headgate.models.encoding import decode_json, encode_json, mapping_in
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
+from headgate.models.wire.connection import CannotConnect, NotHttp
+from headgate.models.wire.http1 import ProxyFailed
 
 _OVERFLOW = regex(
     r"exceed_context_size|exceeds? the available context size"  # llama.cpp
@@ -299,32 +299,35 @@ CHECK_NETWORK = "check this machine's network connection"
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL}
 
 
+TRANSPORT_ERRORS = (OSError, UnicodeError, CannotConnect, NotHttp, ProxyFailed)
+
+
 def explain_transport(endpoint: Endpoint, error: Exception) -> ModelError:
     """The error for a request that got no answer at all."""
     server = endpoint_label(endpoint)
     match error:
-        case aiohttp.InvalidURL():
+        case UnicodeError():
             return ModelRefused(f"{server} has no valid address: correct base_url.")
-        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+        case ssl.SSLCertVerificationError():
             correct = "" if is_hosted(endpoint) else "correct base_url, or "
             return ModelRefused(
                 f"{server} has a certificate that is not trusted{_certificate_fault(error)}: "
                 f"{correct}make this machine trust the certificate."
             )
-        case aiohttp.ClientHttpProxyError() | aiohttp.ClientProxyConnectionError():
+        case ProxyFailed():
             return ServerTrouble(
                 f"{server} cannot be reached through the proxy: check HTTP_PROXY and HTTPS_PROXY.",
                 "unreachable",
             )
-        case aiohttp.ClientConnectorDNSError():
-            return _unknown_host(endpoint, error.os_error)
-        case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+        case CannotConnect(error=socket.gaierror() as cause):
+            return _unknown_host(endpoint, cause)
+        case ssl.SSLError():
             return ServerTrouble(
                 f"{server} does not speak TLS: write http:// in base_url, or correct its port.", "unreachable"
             )
-        case aiohttp.ClientConnectorError():
-            return _no_connection(endpoint, error.os_error)
-        case aiohttp.ClientResponseError():
+        case CannotConnect(error=cause):
+            return _no_connection(endpoint, cause)
+        case NotHttp():
             return ServerTrouble(
                 f"What listens at {endpoint.root} does not speak HTTP: correct base_url.", "unreachable"
             )
@@ -365,7 +368,6 @@ def _how_to_start(endpoint: Endpoint) -> str:
     return "start the model server or correct base_url"
 
 
-def _certificate_fault(error: Exception) -> str:
-    inner = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
-    said = inner.verify_message if isinstance(inner, ssl.SSLCertVerificationError) else ""
+def _certificate_fault(error: ssl.SSLCertVerificationError) -> str:
+    said = error.verify_message
     return f" ({said})" if said else ""

@@ -3,13 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from io import BytesIO
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
-
-import aiohttp
 
 from headgate.core import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
@@ -17,6 +14,7 @@ from headgate.models.encoding import decode_json
 from headgate.models.endpoint import Endpoint, find_endpoint, is_hosted, split_model
 from headgate.models.wire.failures import (
     CHECK_NETWORK,
+    TRANSPORT_ERRORS,
     KeyRefused,
     ServerTrouble,
     endpoint_label,
@@ -25,14 +23,13 @@ from headgate.models.wire.failures import (
     read_body,
     safe_excerpt,
 )
+from headgate.models.wire.http1 import Answer, Connections, ConnectTimeout
 from headgate.reading import reaches_this_machine
 
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
 _GET_SECONDS = 30.0
-_LARGE = 1 << 20
-"""A body of so many bytes is sent in pieces, so that others get their turn in between."""
 
 
 class HttpClient:
@@ -42,33 +39,25 @@ class HttpClient:
         self.endpoint = endpoint
         self._timeouts = timeouts
         self._proxy = find_proxy(endpoint.root)
-        self._session: aiohttp.ClientSession | None = None
-        self._keeps_connection = False
-        """The latest answer left a connection that the next request can use."""
+        self._connections: Connections | None = None
 
     async def __aenter__(self) -> "HttpClient":
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            # Cookies are nothing that a model server needs; the environment is read by find_proxy.
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(
-                total=None, connect=self._timeouts.connect, sock_connect=self._timeouts.connect
-            ),
-            headers={
-                "User-Agent": "headgate",
-                "Content-Type": "application/json",
-                # A compressed stream is held back until a block is full.
-                "Accept-Encoding": "identity",
-                **self.endpoint.headers,
-            },
-        )
+        headers = {
+            "User-Agent": "headgate",
+            "Content-Type": "application/json",
+            # A compressed stream is held back until a block is full.
+            "Accept-Encoding": "identity",
+            **self.endpoint.headers,
+        }
+        connect = self._timeouts.connect
+        self._connections = Connections(self.endpoint.root, self._proxy, headers, connect)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            self._connections.close()
 
     def post(self, path: str, body: bytes) -> AbstractAsyncContextManager["HttpAnswer"]:
         """Sends the body and yields the answer, whose status is 200. Leaving early drops the connection."""
@@ -84,21 +73,22 @@ class HttpClient:
     async def _request(
         self, method: str, path: str, body: bytes | None, wait: float
     ) -> AsyncIterator["HttpAnswer"]:
-        session = self._session
-        if session is None:
+        connections = self._connections
+        if connections is None:
             raise RuntimeError("HttpClient is used outside its context")
         deadline = asyncio.get_running_loop().time() + wait
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._send(session, method, path, body)
-        except aiohttp.ServerTimeoutError as error:
+                # A redirection is not followed: it would carry the key to a host that nobody configured.
+                response = await connections.request(method, path, body)
+        except ConnectTimeout as error:
             told = f"{endpoint_label(self.endpoint)} did not accept a connection in"
             helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
             raise ServerTrouble(f"{told} {self._timeouts.connect:g} s: {helps}.", "unreachable") from error
         except TimeoutError as error:
             told = f"{endpoint_label(self.endpoint)} sent no answer in {wait:g} s."
             raise ServerTrouble(told, "silent") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except TRANSPORT_ERRORS as error:
             raise explain_transport(self.endpoint, error) from error
         answer = HttpAnswer(self, response, deadline, self._timeouts)
         try:
@@ -106,28 +96,9 @@ class HttpClient:
                 refusal = await answer.error_body()
                 raise explain_response(self.endpoint, response.status, response.headers, refusal)
             yield answer
-            self._keeps_connection = await answer.drain()
+            await answer.drain()
         finally:
             response.close()
-
-    async def _send(
-        self, session: aiohttp.ClientSession, method: str, path: str, body: bytes | None, again: bool = True
-    ) -> aiohttp.ClientResponse:
-        """The response to a request. It is sent once more where the server had closed a kept connection."""
-        kept, self._keeps_connection = self._keeps_connection, False
-        try:
-            return await session.request(
-                method,
-                self.endpoint.root + path,
-                data=body if body is None or len(body) < _LARGE else BytesIO(body),
-                proxy=self._proxy,
-                # A redirected POST would carry the key to a host that nobody configured.
-                allow_redirects=False,
-            )
-        except (aiohttp.ServerDisconnectedError, OSError) as error:
-            if not (again and kept) or isinstance(error, aiohttp.ClientConnectorError):
-                raise
-        return await self._send(session, method, path, body, again=False)
 
 
 class HttpAnswer:
@@ -136,11 +107,9 @@ class HttpAnswer:
     started = False
     """Set it once the first token is seen: the limit is `first_token` before that and `idle` after it."""
 
-    def __init__(
-        self, client: HttpClient, response: aiohttp.ClientResponse, deadline: float, timeouts: Timeouts
-    ) -> None:
+    def __init__(self, client: HttpClient, response: Answer, deadline: float, timeouts: Timeouts) -> None:
         self.endpoint = client.endpoint
-        self.content_type = response.headers.get("Content-Type", "")
+        self.content_type = response.headers.get("Content-Type")
         self._response = response
         self._deadline = deadline
         self._timeouts = timeouts
@@ -152,7 +121,7 @@ class HttpAnswer:
         name = endpoint_label(self.endpoint)
         try:
             async with asyncio.timeout_at(limit):
-                data = await self._response.content.readany()
+                data = await self._response.read()
         except TimeoutError as error:
             if self.started:
                 limit = self._timeouts.idle
@@ -161,7 +130,7 @@ class HttpAnswer:
                 ) from error
             told = f"{name} sent no token in {self._timeouts.first_token:g} s."
             raise ServerTrouble(told, "silent") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except OSError as error:
             told = f"{name} closed the connection in the middle of a reply."
             raise ServerTrouble(told, "cut") from error
         self._size += len(data)
@@ -181,9 +150,9 @@ class HttpAnswer:
         data = b""
         try:
             async with asyncio.timeout(self._timeouts.idle):
-                while len(data) < _MAX_ERROR_BYTES and (part := await self._response.content.readany()):
+                while len(data) < _MAX_ERROR_BYTES and (part := await self._response.read()):
                     data += part
-        except (TimeoutError, aiohttp.ClientError, OSError):
+        except OSError:
             return data
         return data
 
@@ -200,18 +169,16 @@ class HttpAnswer:
                 f"its answer: {said}"
             ) from error
 
-    async def drain(self) -> bool:
-        """Waits a moment for the end of the body; whether the connection can serve the next request."""
-        content = self._response.content
-        if content.at_eof():
-            return True
+    async def drain(self) -> None:
+        """Waits a moment for the end of the body, so that the connection can serve the next request."""
+        if self._response.at_end:
+            return
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while not content.at_eof():
-                    await content.readany()
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            return False  # the reply is complete; the connection is closed in place of being kept
-        return True
+                while await self._response.read():
+                    pass
+        except OSError:
+            return  # the reply is complete; the connection is closed in place of being kept
 
 
 def find_proxy(url: str) -> str | None:
