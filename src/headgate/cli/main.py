@@ -130,6 +130,7 @@ class LazyGroup(HintingGroup):
         try:
             command = getattr(import_module(f"headgate.cli.commands.{entry.module}"), entry.function)
         finally:
+            gc.freeze()
             gc.enable()
         assert isinstance(command, click.Command)
         return command
