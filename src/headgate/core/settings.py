@@ -17,7 +17,7 @@ ToolTransport = Literal["auto", "native", "text", "schema"]
 class Data(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Settings(Data):

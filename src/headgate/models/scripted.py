@@ -41,7 +41,7 @@ Words = Annotated[list[str], BeforeValidator(_one_or_more)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Expectation(_Strict):

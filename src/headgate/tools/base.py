@@ -41,7 +41,7 @@ from headgate.tree import FileChange, Workspace
 class Args(BaseModel):
     """The arguments of a tool."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
