@@ -3,8 +3,6 @@
 Headgate has several hundred of both, and a process needs few of them.
 """
 
-import dataclasses
-import inspect
 import re
 from collections.abc import Callable
 from threading import RLock
@@ -64,8 +62,11 @@ _writing = RLock()
 
 def _prepare(cls: type, slots: bool = False, **options: Any) -> type:
     """The class, or one like it with slots, which gets its methods at its first instance."""
+    from dataclasses import MISSING, Field  # which `headgate --help` has no use for
+    from inspect import get_annotations
+
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-    kinds = {name: kind for name, kind in inspect.get_annotations(cls).items() if not _is_of_class(kind)}
+    kinds = {name: kind for name, kind in get_annotations(cls).items() if not _is_of_class(kind)}
 
     def write() -> dict[str, Any]:
         with _writing:
@@ -93,9 +94,9 @@ def _prepare(cls: type, slots: bool = False, **options: Any) -> type:
         cls.__qualname__ = qualified
     else:
         for name in body.keys() & kinds.keys():
-            if isinstance(value := body[name], dataclasses.Field):
+            if isinstance(value := body[name], Field):
                 delattr(cls, name)
-                if value.default is not dataclasses.MISSING:
+                if value.default is not MISSING:
                     setattr(cls, name, value.default)
     for name, value in {"__init__": __init__, _FIELDS: unwritten}.items():
         setattr(cls, name, value)
@@ -104,6 +105,8 @@ def _prepare(cls: type, slots: bool = False, **options: Any) -> type:
 
 def _make(cls: type, body: dict[str, Any], kinds: dict[str, Any], options: dict[str, Any]) -> type:
     """A dataclass with this body and the inherited fields, which inherits from none."""
+    import dataclasses
+
     fields: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
         fields |= getattr(base, _FIELDS, {})

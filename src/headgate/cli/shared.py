@@ -3,17 +3,29 @@
 `main` imports this module, so it imports little.
 """
 
+import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from headgate.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLOW_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class PathType(click.Path):
+    """A path, for which nothing is imported until one is given."""
+
+    def coerce_path_result(self, value: "str | os.PathLike[str]") -> "Path":
+        from pathlib import Path
+
+        return Path(value)
 
 
 class HintingGroup(click.Group):
@@ -42,7 +54,7 @@ def repo_option(function: F) -> F:
     """Adds `--repo DIR`, passed on as `repo: Path | None` for `find_repo`."""
     return click.option(
         "--repo",
-        type=click.Path(path_type=Path),
+        type=PathType(),
         metavar="DIR",
         help="The repository to work in.  [default: the git root of the working directory]",
     )(function)
@@ -52,7 +64,7 @@ def config_option(function: F) -> F:
     """Adds `--config FILE`, passed on as `config: Path | None`."""
     return click.option(
         "--config",
-        type=click.Path(path_type=Path),
+        type=PathType(),
         metavar="FILE",
         help="Use this configuration file instead of the repository's agent.yaml.",
     )(function)
@@ -77,15 +89,19 @@ def package_option(function: F) -> F:
     )(function)
 
 
-def package_argument(value: str | None, root: Path) -> str | None:
+def package_argument(value: str | None, root: "Path") -> str | None:
     """A `--package` as the task keeps it: from the repository's root, unless the working directory has it."""
+    from pathlib import Path
+
     if value and Path(value).is_dir() and Path(value).resolve().is_relative_to(root):
         return Path(value).resolve().relative_to(root).as_posix()
     return value
 
 
-def find_repo(directory: Path | None = None) -> Path:
+def find_repo(directory: "Path | None" = None) -> "Path":
     """The root of the git repository around a directory (default: the working directory)."""
+    from pathlib import Path
+
     try:
         start = (directory or Path()).resolve(strict=True)
     except FileNotFoundError:
@@ -108,7 +124,7 @@ def find_repo(directory: Path | None = None) -> Path:
     raise ConfigError(f'{start} is not in a git repository: run "git init" there, or name one with --repo.')
 
 
-def find_repo_to_act(directory: Path | None = None) -> Path:
+def find_repo_to_act(directory: "Path | None" = None) -> "Path":
     """The repository for a command that acts for the user. The commands of a task may not do that."""
     from headgate.process import is_inside_command
 
@@ -120,12 +136,14 @@ def find_repo_to_act(directory: Path | None = None) -> Path:
 
 def flow_argument(value: str | None) -> str | None:
     """A `--flow` as the task keeps it: a file is named from the working directory, so it becomes absolute."""
+    from pathlib import Path
+
     if value and ("/" in value or value.endswith(_FLOW_SUFFIXES)) and Path(value).exists():
         return str(Path(value).resolve())
     return value
 
 
-def _is_git_directory(folder: Path) -> bool:
+def _is_git_directory(folder: "Path") -> bool:
     return all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
