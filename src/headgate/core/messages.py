@@ -72,12 +72,18 @@ class ToolSpec:
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
+    schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+    """The JSON Schema of its arguments, or what makes it: most processes show a model few of the tools."""
     category: Category
     by_name: bool = False
     """Only stages that name it have it: every tool that a model is shown costs it tokens in every turn."""
     variants: tuple[str, ...] = ()
     """What it is given to choose from, where models may call a choice as if that were the tool."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The JSON Schema of its arguments."""
+        return self.schema() if callable(self.schema) else self.schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -235,7 +236,7 @@ def tool(
         spec = ToolSpec(
             function.__name__,
             inspect.cleandoc(function.__doc__ or ""),
-            parameters_of(model),
+            partial(parameters_of, model),
             category,
             by_name,
         )

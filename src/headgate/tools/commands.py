@@ -131,7 +131,7 @@ def _tell(restored: Sequence[Restored], room: int) -> str:
 def shell_in(directory: str) -> Tool:
     """The shell tool as a model is shown it where commands run in a directory of the repository."""
     text = orjson.dumps(shell.spec.parameters).decode().replace(ROOT, f"the directory {directory}")
-    return replace(shell, spec=replace(shell.spec, parameters=orjson.loads(text)))
+    return replace(shell, spec=replace(shell.spec, schema=orjson.loads(text)))
 
 
 # The project's own checks as a tool.

@@ -174,9 +174,9 @@ def stage_done_tool(
     made = tool("control", StageDone)(stage_done)
     parameters = with_choices(made.spec.parameters, "stage", stages or (stage,))
     if output is None:
-        return replace(made, spec=replace(made.spec, parameters=parameters))
+        return replace(made, spec=replace(made.spec, schema=parameters))
     parameters = _with_output(parameters, output)
-    return replace(made, args=StageDoneWithOutput, spec=replace(made.spec, parameters=parameters))
+    return replace(made, args=StageDoneWithOutput, spec=replace(made.spec, schema=parameters))
 
 
 def with_choices(parameters: Mapping[str, Any], name: str, choices: Sequence[str]) -> dict[str, Any]:

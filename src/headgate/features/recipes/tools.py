@@ -82,7 +82,7 @@ def execute_tool(recipes: Mapping[str, Recipe]) -> Tool:
     made = tool("control", Execute, by_name=True, about=("task_type", "goals"))(execute)
     choices = with_choices(made.spec.parameters, "task_type", list(offered))
     return replace(
-        made, spec=replace(made.spec, parameters=choices, variants=tuple(recipes)), from_variant=_goals_of
+        made, spec=replace(made.spec, schema=choices, variants=tuple(recipes)), from_variant=_goals_of
     )
 
 

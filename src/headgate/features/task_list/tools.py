@@ -60,7 +60,7 @@ def task_list_tools(ids: Sequence[str], output: Mapping[str, Any] | None = None)
     start = tool("control", StartTask)(start_task)
     choices = with_choices(start.spec.parameters, "id", ids)
     made = [
-        replace(start, spec=replace(start.spec, parameters=choices)),
+        replace(start, spec=replace(start.spec, schema=choices)),
         tool("control", CompleteTask)(complete_task),
         tool("control", FailTask)(fail_task),
     ]
@@ -73,5 +73,5 @@ def task_list_tools(ids: Sequence[str], output: Mapping[str, Any] | None = None)
             "properties": {**complete.spec.parameters["properties"], "result": result},
             "required": ["result"],
         }
-        tools[COMPLETE_TOOL] = replace(complete, spec=replace(complete.spec, parameters=parameters))
+        tools[COMPLETE_TOOL] = replace(complete, spec=replace(complete.spec, schema=parameters))
     return tools
