@@ -189,7 +189,7 @@ def as_text(rows: Rows) -> str:
     if start := _medians(rows, "start", lambda row: row["seconds"] / row["python"]):
         seconds = _medians(rows, "start", lambda row: row["seconds"])
         lines = [(name, f"{seconds[name]:.2f}", f"{ratio:.1f} ×") for name, ratio in start.items()]
-        parts.append(_table(("start", "seconds", "beside `python -c pass`"), lines))
+        parts.append(_table(("start", "seconds of CPU", "beside `python -c pass`"), lines))
     if tree := _medians(rows, "tree", lambda row: 1e3 * row["seconds"]):
         beside = _medians(rows, "tree", lambda row: 1e3 * row["beside_seconds"])
         what = {row["name"]: row["beside"] for row in rows if row["suite"] == "tree"}

@@ -122,7 +122,7 @@ def run_peer(peer: Peer, asked: tuple[str, ...], url: str) -> list[dict[str, Any
 def measure(suite: str, names: list[str], url: str) -> Iterator[dict[str, Any]]:
     """One round of a suite."""
     if suite == "start":
-        yield from starting.measure(url, [peer.python for peer in PEERS if peer.installed])
+        yield from starting.measure([peer.python for peer in PEERS if peer.installed])
         return
     if suite == "tree":
         yield from large_tree.measure(url)

@@ -1,7 +1,9 @@
-"""How long it takes until something happens: imports, help, and the first request of a run."""
+"""The CPU time until something happens: imports, help, and the first request of a run."""
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,25 @@ def seconds_of(command: Sequence[str | Path], **options: Any) -> float:
     return time.perf_counter() - began
 
 
+def processor_of(command: Sequence[str | Path], until: socket.socket | None = None, **options: Any) -> float:
+    """Seconds of CPU of a command and of what it waited for; `until` somebody connects, it is killed then."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **options,
+    )
+    if until is not None:
+        connection, _ = until.accept()
+        with connection:
+            connection.recv(1)
+            process.send_signal(signal.SIGKILL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
 def run_headgate(repo: Path, url: str, key: str, *asked: str) -> tuple[float, list[float]]:
     """When `headgate run` was started, and when each of its requests came. SystemExit if it fails."""
     command = [Path(sys.executable).parent / "headgate", "run", "--model", "openai/fake", *asked]
@@ -61,24 +82,33 @@ def run_headgate(repo: Path, url: str, key: str, *asked: str) -> tuple[float, li
     return began, arrived
 
 
-def measure(url: str, peers: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Seconds of each start, beside an empty program."""
-    python = Path(sys.executable)
+def measure(peers: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Seconds of CPU of each start, beside an empty program."""
+    python, headgate = Path(sys.executable), Path(sys.executable).parent / "headgate"
+    # As an installed package is, also where the environment forbids to write bytecode.
+    subprocess.run([python, "-m", "compileall", "-q", Path(__file__).parent.parent / "src"], check=True)
 
     def row(name: str, seconds: float) -> dict[str, Any]:
-        return {"name": name, "seconds": seconds, "python": seconds_of([python, "-c", "pass"])}
+        return {"name": name, "seconds": seconds, "python": processor_of([python, "-c", "pass"])}
 
-    yield row("import headgate", seconds_of([python, "-c", "import headgate"]))
-    yield row("from headgate import run_flow", seconds_of([python, "-c", "from headgate import run_flow"]))
-    yield row("headgate --help", seconds_of([python.parent / "headgate", "--help"]))
-    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
+    yield row("import headgate", processor_of([python, "-c", "import headgate"]))
+    yield row("from headgate import run_flow", processor_of([python, "-c", "from headgate import run_flow"]))
+    yield row("headgate --help", processor_of([headgate, "--help"]))
+    with (
+        tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
         repo = Path(folder)
         (repo / "module.py").write_text("x = 1\n")
         for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "Add a module")):
             subprocess.run([*GIT, *command], cwd=repo, check=True)
-        began, arrived = run_headgate(repo, f"{url}/start/0/read_file/v1", "start", "Change x.")
-        yield row("headgate run, to its first request", arrived[0] - began)
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        environment = {**os.environ, "HEADGATE_BASE_URL": address, "HEADGATE_API_KEY": "x"}
+        server.settimeout(60)
+        asked = [headgate, "run", "--model", "openai/fake", "Change x."]
+        used = processor_of(asked, until=server, cwd=repo, env=environment)
+        yield row("headgate run, to its first request", used)
     for peer in peers:
         name = peer.parent.parent.name
         if peer.exists() and name in _IMPORTS:
-            yield row(f"import {name}", seconds_of([peer, "-c", _IMPORTS[name]]))
+            yield row(f"import {name}", processor_of([peer, "-c", _IMPORTS[name]]))
