@@ -4,7 +4,7 @@ Headgate has several hundred of both, and a process needs few of them.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, cast, get_origin
 
@@ -104,18 +104,85 @@ def _prepare(cls: type, slots: bool = False, **options: Any) -> type:
 
 
 def _make(cls: type, body: dict[str, Any], kinds: dict[str, Any], options: dict[str, Any]) -> type:
-    """A dataclass with this body and the inherited fields, which inherits from none."""
+    """A class with this body and what makes a dataclass of it, which inherits from none.
+
+    The standard library finds the fields. It would compile each of the methods, in 0.26 ms for a class;
+    with `__init__` as the only one that is compiled, it is 0.07 ms.
+    """
     import dataclasses
 
-    fields: dict[str, Any] = {}
+    inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
-        fields |= getattr(base, _FIELDS, {})
-    body = fields | body | {"__qualname__": cls.__qualname__}
-    body["__annotations__"] = {name: field.type for name, field in fields.items()} | kinds
+        inherited |= getattr(base, _FIELDS, {})
+    body = inherited | body | {"__qualname__": cls.__qualname__}
+    body["__annotations__"] = {name: field.type for name, field in inherited.items()} | kinds
     body["__doc__"] = "Given, since a dataclass without one looks for its signature, which takes long."
+    frozen, compared = options.pop("frozen", False), options.pop("eq", True)
+    plain = type(cls.__name__, (), body)
+    made: type = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(plain)
+    fields = dataclasses.fields(made)
+    made.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]
+    new = {"__init__": _write_init(cls, fields, frozen), **_make_methods(fields, frozen, compared)}
+    for name in new.keys() - body.keys():
+        setattr(made, name, new[name])
+    return made
+
+
+def _write_init(cls: type, fields: Sequence[Any], frozen: bool) -> Any:
+    """Sets the fields, in their order, and has `__post_init__` do the rest."""
+    from dataclasses import MISSING
+
+    known: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
+    parameters: tuple[list[str], list[str]] = ([], [])
+    lines = []
+    for field in fields:
+        name = value = field.name
+        default = ""
+        if field.default_factory is not MISSING:
+            known[f"_make_{name}"], default = field.default_factory, "_missing"
+            value = f"_make_{name}()" + (f" if {name} is _missing else {name}" if field.init else "")
+        elif field.default is not MISSING:
+            known[f"_default_{name}"], default = field.default, f"_default_{name}"
+            value = name if field.init else default
+        if field.init:
+            parameters[field.kw_only].append(f"{name}={default}" if default else name)
+        if field.init or default:
+            lines.append(f" _set(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
-        body["__post_init__"] = None
-    return dataclasses.dataclass(**options)(type(cls.__name__, (), body))
+        lines.append(" self.__post_init__()")
+    positional, named = parameters
+    head = ", ".join(("self", *positional, *(("*", *named) if named else ())))
+    exec("\n".join((f"def __init__({head}):", *lines, " return None")), known)
+    known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    return known["__init__"]
+
+
+def _make_methods(fields: Sequence[Any], frozen: bool, compared: bool) -> dict[str, Any]:
+    """The other methods."""
+    from dataclasses import FrozenInstanceError
+    from operator import attrgetter
+    from reprlib import recursive_repr
+
+    shown = [field.name for field in fields if field.repr]
+    values = attrgetter("__class__", *(field.name for field in fields if field.compare))
+
+    @recursive_repr()
+    def __repr__(self: Any) -> str:
+        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    def __eq__(self: Any, other: Any) -> Any:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def __hash__(self: Any) -> int:
+        return hash(values(self))
+
+    def refuse(self: Any, name: str, value: Any = None) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    made: dict[str, Any] = {"__repr__": __repr__}
+    if compared:
+        made |= {"__eq__": __eq__, "__hash__": __hash__ if frozen else None}
+    return made | ({"__setattr__": refuse, "__delattr__": refuse} if frozen else {})
 
 
 class _Unwritten:

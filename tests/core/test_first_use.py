@@ -103,6 +103,15 @@ def test_a_frozen_class_with_slots() -> None:
             assert (row, column) == (1, 2)
 
 
+def test_a_dataclass_of_the_standard_library_can_inherit_it() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Wide(Place):
+        width: int = 2
+
+    assert repr(Wide(1)).endswith("Wide(row=1, column=1, width=2)")
+    assert Wide(1).both == (1, 1)
+
+
 def test_a_class_without_slots() -> None:
     assert repr(Counter(2, total=3)) == "Counter(start=2, total=5, past=[])"
     assert (LoudCounter(start=1, word="?").total, repr(LoudCounter(start=1, word="?"))) == (1, "1?")

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from headgate.core import Message, ModelSettings, Reply, Request, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.endpoint import Endpoint
+from headgate.models.endpoint import DEFAULT_URLS, Endpoint
 from headgate.models.network import open_model
 from headgate.models.wire.connection import CannotConnect
 from headgate.models.wire.failures import (
@@ -210,6 +210,17 @@ def test_ollama_does_not_run(root: str, told: str) -> None:
     refused = CannotConnect(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
     error = explain_transport(Endpoint("ollama", "m", root, {}, ()), refused)
     assert str(error) == f"Nothing listens at {root}: {told}"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_offline_with_a_hosted_model(provider: Any) -> None:
+    """The advice is about the network: nothing about base_url, and nothing about servers on this machine."""
+    endpoint = Endpoint(provider, "m", DEFAULT_URLS[provider], {}, ())
+    unknown, away = socket.gaierror(socket.EAI_NONAME, "unknown"), OSError(errno.ENETUNREACH, "unreachable")
+    for error in (unknown, away):
+        told = str(explain_transport(endpoint, CannotConnect(error)))
+        assert "check this machine's network connection" in told
+        assert "base_url" not in told
 
 
 async def test_nobody_listens() -> None:
