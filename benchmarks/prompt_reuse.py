@@ -1,5 +1,7 @@
 """What a model's server reads: the tokens of each prompt that it does not have from an earlier one.
 
+    python benchmarks/prompt_reuse.py FLOW VISIBILITY    measures one session, such as `staged hidden`
+
 Each built-in flow runs one session of about 30 requests with scripted replies: stages that end, a final
 turn, verification that fails, a new plan and the question for hypotheses. The peers, and Headgate with a flow
 of one stage, call `read_file` 30 times and are given the same results.
@@ -230,15 +232,23 @@ def run_flow(model: Path, flow: str, visibility: str) -> dict[str, Any]:
         return {"name": flow, "visibility": visibility, **_read(url)}
 
 
-def measure(peers: Mapping[str, Callable[[str], Any]]) -> Iterator[dict[str, Any]]:
-    """A session of each flow, with both lists of tools, and one of each peer, which is given the address."""
+@contextmanager
+def short_model() -> Iterator[Path]:
+    """A model that reads fast. ConfigError where the small model is not installed."""
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.gguf"
-        try:
-            shorten_model(find_model(), model, CONTEXT)
-        except ConfigError as error:
-            print(f"tokens: not measured: {error}", file=sys.stderr)
-            return
+        shorten_model(find_model(), model, CONTEXT)
+        yield model
+
+
+def measure(peers: Mapping[str, Callable[[str], Any]]) -> Iterator[dict[str, Any]]:
+    """A session of each flow, with both lists of tools, and one of each peer, which is given the address."""
+    try:
+        find_model()
+    except ConfigError as error:
+        print(f"tokens: not measured: {error}", file=sys.stderr)
+        return
+    with short_model() as model:
         for flow in SESSIONS:
             for visibility in ("auto", "hidden"):
                 yield run_flow(model, flow, visibility)
@@ -246,3 +256,8 @@ def measure(peers: Mapping[str, Callable[[str], Any]]) -> Iterator[dict[str, Any
             with reading_server(model, []) as url:
                 if run(url):
                     yield {"name": name, "visibility": "", **_read(url)}
+
+
+if __name__ == "__main__":
+    with short_model() as model:
+        print(json.dumps(run_flow(model, *sys.argv[1:])))

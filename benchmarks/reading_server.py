@@ -64,8 +64,6 @@ class Read:
     conversations with the same system message had one list of tools: all that were sent in them."""
     again: int
     """Of these, the tokens of messages that were sent before: somebody cut or rewrote a conversation."""
-    results: int
-    """Tokens of what tools returned, each counted once."""
     replies_left: int
 
 
@@ -150,7 +148,7 @@ class ReadingServer(Server):
         lists = [list(tools[_family(messages)].values()) for messages, _ in asked]
         prompts = [llama.tokens(messages, every) for (messages, _), every in zip(asked, lists, strict=True)]
         known = Counter[str]()
-        unavoidable = again = results = 0
+        unavoidable = again = 0
         for number, ((messages, _), prompt) in enumerate(zip(asked, prompts, strict=True)):
             behind = len(prompt) - max((common(prompt, earlier) for earlier in prompts[:number]), default=0)
             here = Counter[str]()
@@ -162,7 +160,6 @@ class ReadingServer(Server):
             known |= here
             unavoidable += behind
             again += max(behind - len(llama.tokens(new, ())), 0) if number else 0
-            results += sum(len(llama.words(one["content"])) for one in new if one["role"] == "tool")
         counts = self._evaluated
         return Read(
             requests=len(asked),
@@ -170,7 +167,6 @@ class ReadingServer(Server):
             evaluated=sum(one["prompt_n"] for one in counts),
             unavoidable=unavoidable,
             again=again,
-            results=results,
             replies_left=len(self._replies),
         )
 

@@ -252,19 +252,19 @@ def _of_tokens(rows: Rows) -> Iterable[str]:
     )
     if flows:
         yield f"{TOKENS}\n\n{_table(head, flows)}"
+    calls = [row for row in found if row["visibility"] == ""]
     peers = [
         (
             row["name"],
             f"{row['first']:,}",
             f"{row['evaluated']:,}",
-            f"{row['results']:,}",
+            f"{(row['evaluated'] - row['first']) / (row['requests'] - 1):.0f}",
             f"{row['again']:,}",
         )
-        for row in sorted(found, key=lambda row: row["evaluated"])
-        if row["visibility"] == ""
+        for row in sorted(calls, key=lambda row: row["evaluated"])
     ]
     if peers:
-        head = ("30 calls", "first request", "read", "of these results", "sent before")
+        head = ("30 calls", "first request", "read", "for each call", "sent before")
         yield f"{BESIDE}\n\n{_table(head, peers)}"
 
 
