@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.process import CommandLimits, NoSandbox, Sandbox, find_bubblewrap, run_command, toolchain_paths
+from headgate.process import (
+    CommandLimits,
+    NoSandbox,
+    Sandbox,
+    find_bubblewrap,
+    pythons_of,
+    run_command,
+    toolchain_paths,
+)
 
 found = find_bubblewrap(os.environ.get("PATH"))
 pytestmark = pytest.mark.skipif(isinstance(found, NoSandbox), reason=f"no sandbox here: {found}")
@@ -139,7 +147,7 @@ def test_what_programs_need_of_a_home_folder(tmp_path: Path) -> None:
     link.symlink_to(home / "py/bin/python")
     path = os.pathsep.join(str(home / name) for name in (".cargo/bin", "tools/bin", ".secret/bin"))
     expected = [".cargo/bin", ".pyenv", ".secret/bin", "py", "tools"]
-    found_paths = toolchain_paths(home, {"PATH": path}, [link])
+    found_paths = toolchain_paths(home, {"PATH": path}, pythons_of([link]))
     assert [path.relative_to(home).as_posix() for path in found_paths] == expected
 
 
@@ -179,7 +187,7 @@ def test_a_python_of_a_repository_that_is_a_link_to_a_key_shows_nothing(tmp_path
     (tmp_path / ".ssh" / "id_rsa").write_text("private")
     link = tmp_path / "python"
     link.symlink_to(tmp_path / ".ssh" / "id_rsa")
-    assert toolchain_paths(tmp_path, {}, [link]) == ()
+    assert toolchain_paths(tmp_path, {}, pythons_of([link])) == ()
 
 
 def test_what_commands_leave_in_their_private_folders_is_removed(sandbox: Sandbox) -> None:

@@ -39,7 +39,8 @@ class FlowNames(NamedTuple):
 ANY_NAMES = FlowNames()
 
 
-def builtin_flows() -> dict[str, Traversable]:
+@cache
+def builtin_flows() -> Mapping[str, Traversable]:
     """The flows that ship with Headgate, by name."""
     folder = resources.files("headgate.config") / "flows"
     files = [item for item in folder.iterdir() if item.name.endswith(".yaml")]

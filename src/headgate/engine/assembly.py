@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +50,7 @@ from headgate.process import (
     cache_paths,
     filtered_environment,
     find_bubblewrap,
+    pythons_of,
     toolchain_paths,
 )
 from headgate.programs import find_program
@@ -234,7 +235,8 @@ def build_sandbox(
     verification steps, which may read them.
     """
     repo, home, environ = Path(os.path.realpath(folder.tree)), Path(os.path.realpath(Path.home())), os.environ
-    venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
+    # What a command can change is looked at now, and what is installed when there is a command.
+    pythons = pythons_of(repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv"))
     allowed, for_steps = config.commands, scratch is None
     linked = linked_folders(folder, config)
     secrets = SecretScan(repo, secret_patterns(config)).look().hidden if for_steps else ()
@@ -260,8 +262,8 @@ def build_sandbox(
             *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe)),
             *secrets_linked,
         ),
-        toolchain=toolchain_paths(home, environ, venvs),
-        caches=cache_paths(home),
+        toolchain=cache(partial(toolchain_paths, home, environ, pythons)),
+        caches=cache(partial(cache_paths, home)),
         writes_caches=for_steps,
         network=config.verification.network if for_steps else allowed.network,
         limits=CommandLimits(memory, allowed.processes, allowed.file_mb),

@@ -270,7 +270,7 @@ class Engine:
         except asyncio.CancelledError:
             self.cancel(task.id)
             raise
-        if not find_pause(self.store):
+        if self.start_worker and not find_pause(self.store):
             self._start_worker_if_needed(lock)
         if follower.crash:
             raise follower.crash

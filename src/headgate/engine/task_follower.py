@@ -29,7 +29,7 @@ class TaskFollower:
         known.tries_again = task.resumes
         self.state = known
         """What the events so far add up to."""
-        self.execution_bus = Bus([self._hear], bus.on_pulse)
+        self.execution_bus = Bus([self._hear], bus.on_pulse, known)
         """The bus for an execution of the task in this process."""
         self.crash: Exception | None = None
         """A bug in Headgate that ended the task in this process."""

@@ -19,5 +19,6 @@ from headgate.process.sandbox import (
     Sandbox,
     cache_paths,
     find_bubblewrap,
+    pythons_of,
     toolchain_paths,
 )

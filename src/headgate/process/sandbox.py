@@ -8,7 +8,7 @@ with it.
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
@@ -80,10 +80,10 @@ class Sandbox:
     """What they may read but not change, also inside what is writable."""
     hidden: tuple[Path, ...] = ()
     """What they may not even read: folders look empty, files cannot be opened."""
-    toolchain: tuple[Path, ...] = ()
-    """Below the home folder, what programs need to run: read-only."""
-    caches: tuple[Path, ...] = ()
-    """Below the home folder, what tools have downloaded or built."""
+    toolchain: Callable[[], tuple[Path, ...]] = tuple
+    """Finds, below the home folder, what programs need to run: read-only. Asked for each command."""
+    caches: Callable[[], tuple[Path, ...]] = tuple
+    """Finds, below the home folder, what tools have downloaded or built."""
     writes_caches: bool = False
     network: bool = False
     limits: CommandLimits = field(default_factory=CommandLimits)
@@ -161,8 +161,8 @@ class Sandbox:
 
     def _mounts(self) -> list[str]:
         """Outer folders come first, so that what lies inside one is mounted over it."""
-        options = dict.fromkeys(self.toolchain, _READ)
-        options |= dict.fromkeys(self.caches, _WRITE if self.writes_caches else _READ)
+        options = dict.fromkeys(self.toolchain(), _READ)
+        options |= dict.fromkeys(self.caches(), _WRITE if self.writes_caches else _READ)
         options |= dict.fromkeys(self.writable, _WRITE)
         options |= dict.fromkeys(self.read_only, _READ)
         options |= dict.fromkeys(self.hidden, _HIDE)
@@ -313,20 +313,24 @@ _ROOT_VARIABLES = """
 _PREFIX_FOLDERS = ("bin", "sbin", "shims", "condabin")
 
 
-def toolchain_paths(
-    home: Path, environ: Mapping[str, str], programs: Iterable[Path] = ()
-) -> tuple[Path, ...]:
+def pythons_of(programs: Iterable[Path]) -> list[Path]:
+    """The folders of the programs that these lead to, as `python` in a virtual environment does.
+
+    A link in a repository may lead anywhere: it counts if it leads to an installed Python.
+    """
+    real = (program.resolve() for program in programs if os.access(program, os.F_OK))
+    return [place.parent for place in real if any((place.parent.parent / "lib").glob("python3*"))]
+
+
+def toolchain_paths(home: Path, environ: Mapping[str, str], further: Iterable[Path] = ()) -> tuple[Path, ...]:
     """What programs need below a home folder: known places, what the environment names, what is on the PATH.
 
-    `programs` are programs that are links to such places, as `python` in a virtual environment is.
+    `further` are folders like those on the PATH.
     """
     found = {f"{home}/{name}" for name in _TOOLCHAINS.split()}
     found.update(str(Path(environ[name])) for name in _ROOT_VARIABLES.split() if environ.get(name))
-    folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
-    # A link in a repository may lead anywhere: it counts if it leads to an installed Python.
-    linked = (program.resolve() for program in programs if os.access(program, os.F_OK))
-    folders += [place.parent for place in linked if any((place.parent.parent / "lib").glob("python3*"))]
-    for folder in folders:
+    on_path = (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry)
+    for folder in (*on_path, *further):
         prefix = folder.parent if folder.name in _PREFIX_FOLDERS else folder
         # A folder directly in the home folder that begins with a dot often holds credentials as well.
         bare = (
