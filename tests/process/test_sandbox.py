@@ -46,8 +46,8 @@ def sandbox(tmp_path: Path) -> Sandbox:
         writable=(repo,),
         read_only=(repo / ".git", repo / "test_code.py"),
         hidden=(repo / ".headgate", repo / ".env"),
-        toolchain=(home / ".tool" / "bin",),
-        caches=(home / ".cache/pip",),
+        toolchain=lambda: (home / ".tool" / "bin",),
+        caches=lambda: (home / ".cache/pip",),
     )
 
 
