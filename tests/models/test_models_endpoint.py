@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from headgate.core import ModelSettings
 from headgate.errors import ConfigError
 from headgate.models import ScriptedModel, check_model, find_endpoint, open_configured_model, split_model
-from headgate.models.endpoint import Endpoint
+from headgate.models.endpoint import Endpoint, is_own_server
 from headgate.models.network import open_model
 from headgate.models.wire.http import find_proxy, list_models
 
@@ -214,3 +214,25 @@ def test_proxies_come_from_the_environment_save_for_this_machine(
         assert find_proxy(f"https://{host}:8080/v1") is None
     with pytest.raises(ConfigError, match="HTTP_PROXY"):
         find_proxy("http://api.example.com/v1")
+
+
+@pytest.mark.parametrize(
+    ("address", "own"),
+    [
+        ("http://localhost:8080/v1", True),
+        ("http://127.0.0.1:11434", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://192.168.1.20:8000/v1", True),
+        ("http://[fd00::1]:8000/v1", True),
+        ("http://gpu:8000/v1", True),
+        ("http://gpu.local:8000/v1", True),
+        ("http://host.docker.internal:11434", True),
+        ("https://api.openai.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("https://[2606:4700::1]/v1", False),
+        ("https://models.example.org/v1", False),
+        ("", False),
+    ],
+)
+def test_which_servers_are_ones_own(address: str, own: bool) -> None:
+    assert is_own_server(address) is own

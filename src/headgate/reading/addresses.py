@@ -2,6 +2,9 @@
 
 from ipaddress import ip_address
 
+_NETWORK_NAMES = (".local", ".lan", ".internal", ".home.arpa")
+"""Ends of names that only a private network knows."""
+
 
 def is_loopback(host: str) -> bool:
     """Whether a host's name or address can only mean this machine, as `localhost` and `127.0.0.1` do.
@@ -29,4 +32,5 @@ def is_private(host: str) -> bool:
 
 def is_nearby(host: str) -> bool:
     """Whether a host is this machine, or one of a private network by its address or its name."""
-    return is_private(host) or "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+    is_name = bool(host) and ":" not in host and ("." not in host or host.endswith(_NETWORK_NAMES))
+    return is_name or is_private(host)
