@@ -210,7 +210,6 @@ class Folder:
                 draft.replace(page)
                 sync_folder(page.parent)
             self._append_line(report)
-            sync_folder(self.path)
         return page
 
     @contextmanager
@@ -256,9 +255,12 @@ class Folder:
             if not whole:
                 lines.truncate(lines.seek(0, os.SEEK_END) - len(last))
                 last, _ = _last_line(lines)
-            if not _is_about(last, report.task_id):
+            known = _is_about(last, report.task_id)
+            if not known:
                 lines.write(report.model_dump_json().encode() + b"\n")
                 _sync(lines)
+        if known or not last:  # a crash came in between, or the file is new
+            sync_folder(self.path)
 
     def _page_of(self, report: Report) -> Path:
         if report.state != "SUCCESS":
