@@ -4,8 +4,6 @@ import json
 import re
 from typing import Any
 
-import json_repair
-
 from headgate.first_use import regex
 
 MOST_DEPTH = 64
@@ -25,6 +23,8 @@ def repair_json(text: str) -> dict[str, Any] | list[Any] | None:
     except ValueError:
         if text.count('"') > _MOST_QUOTES:
             return None
+        import json_repair  # twenty modules that a process with sound replies has no use for
+
         try:
             value = json_repair.loads(text, skip_json_loads=True, stream_stable=True)
         except (RecursionError, ValueError):

@@ -38,7 +38,7 @@ class WrongStage(ToolFailed):
 class PlanStep(BaseModel):
     """One step as the model writes it. To change one, its id and what is new are enough."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, defer_build=True)
 
     id: str = Field(min_length=1, max_length=40)
     description: str | None = Field(default=None, max_length=2_000)

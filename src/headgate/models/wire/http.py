@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
 from headgate.core import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
@@ -185,7 +184,11 @@ def find_proxy(url: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address; this machine has none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if reaches_this_machine(host) or proxy_bypass(host):
+    if reaches_this_machine(host):
+        return None
+    from urllib.request import getproxies_environment, proxy_bypass  # a whole HTTP client, too
+
+    if proxy_bypass(host):
         return None
     proxy = getproxies_environment().get(parts.scheme)
     if not proxy:

@@ -202,7 +202,9 @@ class _Chunks:
 
 def _place(parts: SplitResult, with_port: bool = False) -> str:
     """The host and the port, as the head of a request names them."""
-    place = parts.netloc.rpartition("@")[2].encode("idna").decode()
+    place = parts.netloc.rpartition("@")[2]
+    if not place.isascii():
+        place = place.encode("idna").decode()
     return f"{place}:443" if with_port and not parts.port else place
 
 
