@@ -13,7 +13,16 @@ from headgate import __version__
 from headgate.cli.main import COMMANDS, ErrorPolicy, main
 from headgate.errors import ConfigError, HeadgateError, ModelUnavailable, StoreError
 
-HEAVY = ("pydantic", "yaml", "rich", "aiohttp", "asyncio", "orjson", "sqlite3", "prompt_toolkit")
+HEAVY = (
+    *("pydantic", "yaml", "rich", "aiohttp", "asyncio", "orjson", "sqlite3", "prompt_toolkit"),
+    *("dataclasses", "pathlib", "urllib", "subprocess", "json"),
+)
+"""What neither help nor `import headgate` needs."""
+UNUSED = (
+    *("aiohttp", "multidict", "urllib.request", "http.client", "tree_sitter", "json_repair", "coverage"),
+    *("prompt_toolkit", "fastapi", "pygments", "headgate.bench", "headgate.library", "headgate.server"),
+)
+"""What no run needs until its first request is answered. aiohttp alone takes 110 ms of CPU, and 10 MB."""
 
 
 def leave(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int | str | None, str, str]:
@@ -62,6 +71,24 @@ def test_help_and_version_import_nothing_heavy() -> None:
         "main(sys.argv[1:])"
     )
     assert [run("-c", program, flag).stderr for flag in ("--help", "--version")] == ["[]", "[]"]
+
+
+def imported(program: str) -> set[str]:
+    """The modules that a program has imported when it ends."""
+    return set(run("-c", f"import sys\n{program}\nprint(*sys.modules)").stdout.split())
+
+
+def test_the_library_is_loaded_when_it_is_first_used() -> None:
+    found = imported("import headgate; assert headgate.__version__")
+    assert {name for name in found if name.startswith("headgate")} == {"headgate"}
+    assert found.isdisjoint(HEAVY)
+    assert "headgate.library" in imported("from headgate import run_flow")
+
+
+def test_a_run_imports_nothing_that_its_first_request_does_not_need() -> None:
+    found = imported("import headgate.cli.commands.start, headgate.models.network")
+    assert "headgate.models.wire.openai" in found
+    assert found.isdisjoint(UNUSED)
 
 
 def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
