@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from headgate.tree import MOST_NEW, Snapshots
+from headgate.tree import FEWEST, MOST_NEW, Snapshots
 
 
 def test_of_very_many_new_files_only_marks_are_kept(tmp_path: Path) -> None:
@@ -51,3 +51,43 @@ def test_every_change_shows_in_a_tree_that_was_at_rest(tmp_path: Path) -> None:
     assert snapshots.changed_files(before, after) == changed
     with Snapshots.apart(tmp_path) as anew:
         assert anew.take() == after
+
+
+def test_what_is_kept_of_a_large_tree_changes_nothing(tmp_path: Path) -> None:
+    def git(*args: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *args], check=True, capture_output=True)
+
+    git("init", "-q")
+    for number in range(FEWEST + 100):
+        place = tmp_path / f"part {number % 10}"
+        place.mkdir(exist_ok=True)
+        (place / f"{number}.txt").write_text(f"{number}")
+    git("add", "-A")
+    (tmp_path / "new.txt").write_text("untracked")
+    (tmp_path / ".gitignore").write_text("*.log")
+    time.sleep(2.2)
+    before = Snapshots(tmp_path).take()
+    kept = tmp_path / ".git/headgate/files.json"
+    assert kept.is_file()
+    status = (tmp_path / "part 1/1.txt").stat()
+    (tmp_path / "part 1/1.txt").write_text("I")
+    os.utime(tmp_path / "part 1/1.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (tmp_path / "part 2/2.txt").unlink()
+    (tmp_path / "part 3/new.txt").write_text("new")
+    (tmp_path / "part 4").rename(tmp_path / "moved")
+    (tmp_path / "part 5/5.txt").chmod(0o755)
+    git("rm", "-q", "--cached", "part 6/6.txt")
+    (tmp_path / ".gitignore").write_text("*.log\n/part 6/6.txt\n")
+    hidden = {"part 7/7.txt"}
+    told = kept.read_bytes()
+    anew = []
+    for data in (told, b"", told[:-1], b"[]", told.replace(b'"100644"', b"1")):
+        kept.write_bytes(data)
+        snapshots = Snapshots(tmp_path, hidden.__contains__)
+        anew.append((snapshots.take(), snapshots.marked))
+    assert set(anew) == {(anew[1][0], frozenset(hidden))}
+    changed = snapshots.changed_files(before, anew[0][0])
+    assert [path for path in changed if not path.startswith(("moved/", "part 4/"))] == [
+        *(".gitignore", "part 1/1.txt", "part 2/2.txt", "part 3/new.txt"),
+        *("part 5/5.txt", "part 6/6.txt", "part 7/7.txt"),
+    ]

@@ -12,8 +12,8 @@ from pathlib import Path
 from headgate.core import show_path
 from headgate.errors import HeadgateError
 from headgate.first_use import dataclass
+from headgate.guard.guards import Rule
 from headgate.guard.restore import Restored
-from headgate.guard.rules import Rule
 from headgate.tree import LARGE, ConfinedTree, Difference, commit_of, git, read_at
 
 _AS_PUSHED = {"GIT_NO_REPLACE_OBJECTS": "1"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
 from headgate.first_use import regex
-from headgate.guard.rules import Rule
+from headgate.guard.guards import Rule
 from headgate.tree import Entry, Reverter, Setting, common_folder, git_folder, read_regular
 
 _PREFIX = ".git/"

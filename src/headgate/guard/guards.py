@@ -1,6 +1,7 @@
-"""Guards: what tools may access. Each guard is a callable that returns a denial or None.
+"""Rules over the tree, and guards: what tools may access.
 
-`InternalFiles` is part of every DiskWorkspace; the engine adds the others, from configuration and task.
+Each guard is a callable that returns a denial or None. `InternalFiles` is part of every DiskWorkspace; the
+engine adds the others, from configuration and task.
 """
 
 import os
@@ -9,8 +10,29 @@ from functools import cached_property
 from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
+from headgate.first_use import dataclass
 from headgate.guard.boundaries import fixed_prefix
 from headgate.tree import Rules, expand_braces, fold_case, internal_name
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Says of each path whether it may change. Paths are relative to the repository's root, with `/`."""
+
+    name: str
+    reason: str
+    """For people and models: `it is out of bounds for this task`."""
+    covers: Callable[[str], bool]
+    enters: Callable[[str], bool] = lambda directory: True
+    """Whether anything below a directory can be covered: others are not walked where git ignores them."""
+    allows: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False
+    """Whether new content of a covered file may stay: its path, what it was (None: not there), what it is."""
+
+    def forbids(self, path: str) -> bool:
+        """Whether a file, or a part of it, may not change. A directory that is not entered has none."""
+        parts = path.split("/")
+        above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        return all(map(self.enters, above)) and self.covers(path)
 
 
 class Boundaries:

@@ -19,9 +19,9 @@ from headgate.core import show_path
 from headgate.first_use import dataclass
 from headgate.guard.commits import CommitWatch
 from headgate.guard.git_settings import GitSettings
+from headgate.guard.guards import Rule
 from headgate.guard.installed import InstalledPackages
 from headgate.guard.restore import Change, Restored
-from headgate.guard.rules import Rule
 from headgate.regular_files import OwnFolder
 from headgate.tree import Entry, GitFailed, Reverter, Snapshot, Snapshots, ancestors
 

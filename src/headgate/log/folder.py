@@ -108,7 +108,9 @@ class Folder:
 
         A team's commands for the terminal may be there. They are text that a person reads before it is sent.
         """
-        own = (path for path in tracked_files(self.repo) if f"{path}/".startswith(f"{OWN_FOLDER}/"))
+        own = (
+            path for path in tracked_files(self.repo, OWN_FOLDER) if f"{path}/".startswith(f"{OWN_FOLDER}/")
+        )
         if any(not path.startswith(f"{COMMANDS_FOLDER}/") for path in own):
             raise ConfigError(
                 f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."

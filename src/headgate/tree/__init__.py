@@ -17,6 +17,7 @@ from headgate.tree.git_repository import (
 )
 from headgate.tree.globs import Rules, expand_braces, fold_case
 from headgate.tree.ignore import IgnoredPaths, internal_name, walk_files
+from headgate.tree.kept_files import FEWEST
 from headgate.tree.objects import NESTED, Entry, differing, object_name
 from headgate.tree.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.tree.paths import ConfinedTree, leads_out

@@ -27,6 +27,9 @@ _VALUE = regex(r'([A-Za-z][A-Za-z0-9-]*) *= *((?:[^\s"\\#;](?:[^\t"\\#;]*[^\s"\\
 _HEAD = regex(rb"(ref: refs/[^\0\n]+|[0-9a-f]{40})\n")
 _ENTRY = 62
 """Bytes of the index before a path."""
+_ELSEWHERE = (b"link", b"sdir")
+"""Marks of an index whose other half is in another file, or in which folders stand for files."""
+_USUAL_MODES = (b"\0\0\x81\xa4", b"\0\0\x81\xed", b"\0\0\xa0\0", b"\0\0\xe0\0")
 _PACK = b"\xfftOc\0\0\0\2"
 _NAMES_AT = 8 + 256 * 4
 _TABLE_AT = 8
@@ -135,28 +138,32 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def tracked_files(repo: Path) -> dict[str, tuple[str, str]]:
-    """Every path in the index, with its mode and its object."""
+def tracked_files(repo: Path, naming: str = "") -> dict[str, tuple[str, str]]:
+    """Every path in the index, with its mode and its object; perhaps only those with `naming` in them."""
     try:
         _own_settings(repo)
-        return _read_index(repo / ".git" / "index")
+        return _read_index(repo / ".git" / "index", naming.encode())
     except (UnusualFiles, OSError, ValueError, IndexError):
         rows = [row.partition(b"\t") for row in git(repo, "ls-files", "-s", "-z").split(b"\0") if row]
         found = {os.fsdecode(path): entry.decode().split() for entry, _, path in rows}
         return {path: (entry[0], entry[1]) for path, entry in found.items()}
 
 
-def _read_index(file: Path) -> dict[str, tuple[str, str]]:
+def _read_index(file: Path, naming: bytes) -> dict[str, tuple[str, str]]:
     data = _read(file)
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     if data[:4] != b"DIRC" or version not in (2, 3):
         raise UnusualFiles
+    if naming and not any(text in data for text in (naming, *_ELSEWHERE)):
+        return {}
     found, at = {}, 12
+    modes = {of: f"{int.from_bytes(of):06o}" for of in _USUAL_MODES}
     for _ in range(count):
         path_at = at + _ENTRY + (2 if data[at + 60] & 0x40 else 0)
         end = data.index(b"\0", path_at)
-        mode = f"{int.from_bytes(data[at + 24 : at + 28]):06o}"
-        found[os.fsdecode(data[path_at:end])] = (mode, data[at + 40 : at + 60].hex())
+        mode = modes.get(of := data[at + 24 : at + 28]) or f"{int.from_bytes(of):06o}"
+        path = data[path_at:end].decode("utf-8", "surrogateescape")
+        found[path] = (mode, data[at + 40 : at + 60].hex())
         at = end + 8 - (end - at) % 8
     while at < len(data) - 20:
         if data[at : at + 1].islower():  # the other half is in another file, or folders stand for files

@@ -276,8 +276,9 @@ class FileList:
                 stamps.append(stamp_of(os.fstat(descriptor)))
                 with os.scandir(descriptor) as scan:
                     for entry in scan:
-                        if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
-                            names[entry.name] = entry.is_dir(follow_symlinks=False)
+                        is_dir = entry.is_dir(follow_symlinks=False)
+                        if is_dir or entry.is_file(follow_symlinks=False):
+                            names[entry.name] = is_dir
                 if names.get(_IGNORE_FILE) is False:
                     stamps.append(stamp_of(os.stat(_IGNORE_FILE, dir_fd=descriptor, follow_symlinks=False)))
                     rules = _read_ignore_file(_IGNORE_FILE, descriptor)

@@ -132,6 +132,12 @@ class ObjectFolder:
             out = place.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=listed)
         return {name for name, kind in map(str.split, out.decode().splitlines()) if kind != "missing"}
 
+    def has(self, name: str) -> bool:
+        """Whether an object is here, in a file of its own."""
+        with suppress(OSError):
+            return self._place(name).stat().st_size > 0
+        return False
+
     def write(self, kind: Literal["blob", "tree"], data: bytes) -> str:
         """Stores a content, safely only after the next `flush`; returns its name."""
         name = object_name(kind, data, self.length)

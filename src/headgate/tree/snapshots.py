@@ -21,6 +21,7 @@ from headgate.regular_files import OwnFolder
 from headgate.tree.git_files import Setting, read_settings, tracked_files
 from headgate.tree.git_repository import GitFailed, common_folder, read_regular, safe_folder
 from headgate.tree.ignore import MAX_IGNORE_FILE, IgnoredPaths
+from headgate.tree.kept_files import FEWEST, keep_files, recall_files
 from headgate.tree.objects import NESTED, SHA256_LENGTH, Entry, ObjectFolder, differing, object_name
 from headgate.tree.paths import ConfinedTree
 from headgate.tree.tree_walk import (
@@ -37,6 +38,7 @@ from headgate.tree.workspace import ancestors
 _MOST_REMEMBERED = 8
 _MOST_COMPARED = 4
 _HANDED_SECONDS = 1.0
+_MANY_STORED = 100
 Moment = Literal["before", "after"]
 """Before a command or after it."""
 
@@ -95,6 +97,9 @@ class Snapshots:
         self._first_tree = ""
         self._start: SnapshotRules | None = None
         self._existing: set[str] = set()
+        self._perhaps: list[str] = []
+        """Objects that git's index names."""
+        self._count_stored = 0
         self._seen: dict[str, SeenFolder] = {}
         self._latest: Snapshot | None = None
         self._trees: dict[str, dict[str, Entry]] = {}
@@ -154,6 +159,8 @@ class Snapshots:
             # What only a rule covers is known for the next time that it does.
             kept = {} if covering else {key: one for key, one in self._seen.items() if key[:1] == COVERED}
             self._start, self._seen = start, kept | walk.seen
+            if is_first and walk.files_read >= FEWEST and covering is None and self._is_own:
+                keep_files(self._kept, walk.seen)
             return self._gather(walk, covering)
 
     def _gather(self, walk: TreeWalk, covering: Covering | None) -> Snapshot:
@@ -188,9 +195,11 @@ class Snapshots:
         for before, now in pairs:
             old.update(before.found)
             new.update(now.found)
+        if last is None:
+            return new
         changed = differing(old, new)
-        if last is None or not changed:
-            return last.recorded if last else new
+        if not changed:
+            return last.recorded
         recorded = dict(last.recorded)
         for path in changed:
             recorded.pop(path, None)
@@ -212,12 +221,33 @@ class Snapshots:
 
     def _store(self, data: bytes) -> str:
         name = object_name("blob", data, self.objects.length)
+        self._count_stored += 1
+        if self._count_stored == _MANY_STORED:
+            self._ask_what_exists()
         return name if name in self._existing else self.objects.write("blob", data)
+
+    def _ask_what_exists(self) -> None:
+        if self._perhaps:
+            self._existing, self._perhaps = self.objects.find(self._perhaps), []
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether the folder of objects is that of this tree alone, to write to."""
+        return self._folder == self._shared == safe_folder(self.repo) / "objects"
+
+    @property
+    def _kept(self) -> Path:
+        return self._shared.parent / "files.json"
 
     def _begin(self) -> SnapshotRules:
         tracked = tracked_files(self.repo)
-        # What the repository has need not be stored again.
-        self._existing = self.objects.find(name for mode, name in tracked.values() if mode != NESTED)
+        names = [name for mode, name in tracked.values() if mode != NESTED]
+        if self._is_own and len(names) >= FEWEST:
+            self._seen = recall_files(self._kept, tracked, self._hidden, self.objects)
+        # What the repository has need not be stored again. Where few files will be read, it is not asked yet.
+        self._perhaps = names
+        if not self._seen:
+            self._ask_what_exists()
         ignored = IgnoredPaths(self.repo, of_user=self._ignored_by_user())
         files = (path for path, (mode, _) in tracked.items() if mode != NESTED)
         nested = [path for path, (mode, _) in tracked.items() if mode == NESTED]

@@ -73,7 +73,8 @@ class SnapshotRules:
         self.outputs = outputs
         """The untracked files that Headgate's own output goes to: they grow, and nobody works on them."""
         self.tracked = frozenset(tracked)
-        self.leading = frozenset(folder for path in self.tracked for folder in ancestors(path))
+        folders = {path.rpartition("/")[0] for path in self.tracked} - {""}
+        self.leading = frozenset(folders.union(*map(ancestors, folders)))
         self.submodules = frozenset(nested)
         self.nested = set(self.submodules)
         self.privileged: set[str] = set()
@@ -106,6 +107,8 @@ class SeenFolder:
     """The files that only a rule makes part of a snapshot."""
     modes: dict[str, int] = field(default_factory=dict)
     """The modes of all these files, if a rule asks for them."""
+    is_whole: bool = False
+    """Whether nothing but these files and folders is in it."""
     marked: set[str] = field(default_factory=set)
     """The files of which only a mark is kept: it changes when they do."""
 
@@ -196,6 +199,7 @@ class TreeWalk:
         """The commits of repositories within the repository."""
         self.count = 0
         """How many paths it has found so far."""
+        self.files_read = 0
         self.stripped: set[str] = set()
         """The files that would have run with the rights of their owner or group for whoever starts them."""
 
@@ -257,6 +261,7 @@ class TreeWalk:
         seen = SeenFolder(stamp if is_settled(stamp, self._now) else (), self._covering)
         prefix = f"{folder}/" if folder else ""
         known = before.known if before else {}
+        files = 0
         with os.scandir(descriptor) as scan:
             for entry in scan:
                 path = prefix + entry.name
@@ -269,20 +274,24 @@ class TreeWalk:
                         continue  # gone: that is a change
                     if was[0] == stamp_of(status) and (place == marker or self._covering):
                         self._note(seen, place, path, entry.name, status.st_mode, *was)
+                        files += 1
                         continue
                 if entry.name == ".git":
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     seen.folders.append(entry.name)
-                elif path == OWN_FOLDER:
                     continue
-                elif marker != COVERED and (
+                files += 1
+                if path == OWN_FOLDER:
+                    continue
+                if marker != COVERED and (
                     path in self._rules.tracked
                     or not (is_ignored or self._ignores_file(path, is_known=not marker and place == ""))
                 ):
                     self._note_file(seen, descriptor, path, entry.name, marker, is_known=place == marker)
                 elif self._covering and self._covering.covers(path):
                     self._note_file(seen, descriptor, path, entry.name, COVERED, is_known=place == COVERED)
+        seen.is_whole = files == len(seen.names)
         return seen
 
     def _note(
@@ -393,6 +402,7 @@ class TreeWalk:
                 file.seek(0)
                 is_marked = is_marked or status.st_size > LARGE
                 data = b"" if is_marked else file.read(status.st_size + 1)
+                self.files_read += not is_marked
                 if stamp_of(os.fstat(file.fileno())) == stamp_of(status):
                     break
         if is_marked:
