@@ -5,6 +5,7 @@ import gzip
 import shutil
 import ssl
 import subprocess
+import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +15,7 @@ import pytest
 from model_server import HELLO, Respond, Seen, Wire, answer, serve, talk_to
 
 from headgate.core import Message, ModelSettings, Request
-from headgate.errors import ContextOverflow, ModelRefused
+from headgate.errors import ContextOverflow, ModelRefused, ReplyInvalid
 from headgate.models.network import open_model
 from headgate.models.wire.failures import ServerTrouble
 
@@ -107,6 +108,18 @@ async def test_a_body_that_is_cut_off_or_broken(pieces: list[bytes]) -> None:
     async with talk_to(say(*pieces, close=True)) as (_, model):
         with pytest.raises(ServerTrouble, match="in the middle of a reply"):
             await model.reply(ASK)
+
+
+async def test_a_few_bytes_that_stand_for_very_many() -> None:
+    packed = gzip.compress(b" " * 200_000_000)
+    sized = HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
+    async with talk_to(say(sized, close=True)) as (_, model):
+        tracemalloc.start()
+        with pytest.raises(ReplyInvalid, match="longer than 64 MiB"):
+            await model.reply(ASK)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most < 150_000_000
 
 
 @pytest.mark.parametrize(

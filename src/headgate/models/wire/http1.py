@@ -14,6 +14,8 @@ from headgate.first_use import regex
 from headgate.models.wire.connection import CannotConnect, Connection, Cut, Headers, NotHttp, open_connection
 
 _LONGEST_LINE = 8 << 10
+_MOST_UNPACKED = (64 << 20) + 1
+"""No reply may be longer; a few bytes can stand for very many."""
 _SIZE = regex(rb"\s*([0-9a-fA-F]{1,15})\s*(?:;.*)?")
 
 
@@ -130,7 +132,7 @@ class Answer:
             data = self._take(await self._connection.read())
             if self._unpack:
                 try:
-                    data = self._unpack(data)
+                    data = self._unpack(data, _MOST_UNPACKED)
                 except zlib.error as error:
                     raise Cut from error
             if data:
