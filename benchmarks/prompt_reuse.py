@@ -37,10 +37,10 @@ Reply = dict[str, Any]
 
 
 @contextmanager
-def reading_server(model: Path, replies: list[Reply]) -> Iterator[str]:
+def reading_server(model: Path, replies: list[Reply], *options: str) -> Iterator[str]:
     """The address of a llama.cpp server that has read nothing yet, behind these replies."""
     server = subprocess.Popen(
-        [sys.executable, HERE / "reading_server.py", model],
+        [sys.executable, HERE / "reading_server.py", model, *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -171,6 +171,8 @@ SESSIONS: dict[str, Callable[[], list[Reply]]] = {
     "repair": lambda: [say("```python\n    result = 0\n```")] * 60,
 }
 """What is answered in each flow. `repair` asks short questions until it knows no more."""
+SEVERAL = ("staged3", "branched", "planned")
+"""Flows of several conversations, for which it matters whether a server keeps more than the latest."""
 CODE = """def total(values):
     result = 0
     for value in values:
@@ -204,10 +206,10 @@ def _repository(repo: Path, flow: str) -> None:
         subprocess.run([*GIT, *command], cwd=repo, check=True)
 
 
-def run_flow(model: Path, flow: str, visibility: str) -> dict[str, Any]:
-    """One session of a flow, by the command line."""
+def run_flow(model: Path, flow: str, visibility: str, *options: str) -> dict[str, Any]:
+    """One session of a flow, by the command line. `options` are those of the server."""
     check = f"{sys.executable} -m pytest -q test_state.py" if flow == "repair" else CHECK
-    with tempfile.TemporaryDirectory() as place, reading_server(model, SESSIONS[flow]()) as url:
+    with tempfile.TemporaryDirectory() as place, reading_server(model, SESSIONS[flow](), *options) as url:
         repo, config = Path(place) / "repo", Path(place) / "agent.yaml"
         _repository(repo, flow)
         settings = {
@@ -252,6 +254,8 @@ def measure(peers: Mapping[str, Callable[[str], Any]]) -> Iterator[dict[str, Any
         for flow in SESSIONS:
             for visibility in ("auto", "hidden"):
                 yield run_flow(model, flow, visibility)
+        for flow in SEVERAL:
+            yield run_flow(model, flow, "auto", "alone") | {"visibility": "alone"}
         for name, run in peers.items():
             with reading_server(model, []) as url:
                 if run(url):

@@ -1,12 +1,12 @@
 """A llama.cpp server that really reads each prompt, behind replies that are written beforehand.
 
-    python benchmarks/reading_server.py MODEL < replies.json
+    python benchmarks/reading_server.py MODEL [alone] < replies.json
 
 It prints its port. Each request goes to llama.cpp, which reads it and writes one token; the answer is the
 next of the replies, which are assistant messages, or what `server.py` answers if the address does not say
 `scripted`. GET /read tells what was read, but for sessions that warm up. llama.cpp has one slot, and keeps
-other conversations in memory, as it does by default. Its chat template has the form of most: the system
-message, then all tools, then what was said.
+other conversations in memory, as it does by default; with `alone`, only the latest. Its chat template has the
+form of most: the system message, then all tools, then what was said.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Read:
 class LlamaCpp:
     """The server, in this process."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, alone: bool) -> None:
         import xllamacpp
 
         params = xllamacpp.CommonParams()
@@ -81,6 +81,8 @@ class LlamaCpp:
         params.warmup = params.ui = params.fit_params = False
         params.use_jinja = params.offline = True
         params.chat_template = TEMPLATE
+        if alone:
+            params.cache_ram_mib = 0
         self._server = xllamacpp.Server(params)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -182,9 +184,9 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
     )
 
 
-async def serve(model: str) -> None:
+async def serve(model: str, *, alone: bool) -> None:
     """Says its port, and serves until it is ended."""
-    server = ReadingServer(LlamaCpp(model), json.load(sys.stdin))
+    server = ReadingServer(LlamaCpp(model, alone=alone), json.load(sys.stdin))
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(lambda: Connection(server), "127.0.0.1", 0)
     print(f"port {listening.sockets[0].getsockname()[1]}", flush=True)
@@ -192,4 +194,4 @@ async def serve(model: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    asyncio.run(serve(sys.argv[1], alone="alone" in sys.argv[2:]))

@@ -215,8 +215,8 @@ asked for hypotheses, as far as it has these. Unavoidable are, of each request, 
 beginning that it shares with an earlier one, if all conversations with the same system message had one list
 of tools. Sent before are, of these, the tokens of messages and tools that an earlier request had in another
 place: a view that is cut after the third failed verification, and conversations of their own. Servers of your
-own are sent one list of tools for the whole task; the last two columns are `tools_visibility: hidden`, which
-hosted models get."""
+own are sent one list of tools for the whole task; two columns are `tools_visibility: hidden`, which hosted
+models get. The last is a server that keeps only its latest conversation: llama.cpp with `--cache-ram 0`."""
 BESIDE = """\
 Thirty calls of `read_file`, which returns the same each time. The frameworks have this one tool and a system
 prompt of a few words; Headgate has its own system prompt, the list of files, the closing signal and the
@@ -228,6 +228,7 @@ def _of_tokens(rows: Rows) -> Iterable[str]:
     """What is read in each flow, and beside the peers."""
     found = [row for row in rows if row["suite"] == "tokens"]
     hidden = {row["name"]: row for row in found if row["visibility"] == "hidden"}
+    alone = {row["name"]: f"{row['evaluated']:,}" for row in found if row["visibility"] == "alone"}
     names = ("requests", "first", "evaluated", "unavoidable", "again")
     flows = [
         (
@@ -235,6 +236,7 @@ def _of_tokens(rows: Rows) -> Iterable[str]:
             *(f"{row[name]:,}" for name in names),
             *(f"{one['evaluated'] / one['unavoidable']:.2f} ×" for one in (row, hidden[row["name"]])),
             f"{hidden[row['name']]['evaluated']:,}",
+            alone.get(row["name"], "the same"),
         )
         for row in found
         if row["visibility"] == "auto"
@@ -249,6 +251,7 @@ def _of_tokens(rows: Rows) -> Iterable[str]:
         "ratio",
         "with `hidden`",
         "read",
+        "with one conversation, read",
     )
     if flows:
         yield f"{TOKENS}\n\n{_table(head, flows)}"
