@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from headgate.features.scouts.code_map import CodeMap, MapQuery
-from headgate.features.scouts.mapping import map_code
+from headgate.features.scouts.mapping import LastTree, map_code
 from headgate.tree import DiskWorkspace
 
 COUNT = 30
@@ -64,6 +64,23 @@ def test_a_change_within_the_same_tick_and_of_the_same_size_is_seen(repo: Path, 
     path.write_text("def bbbb(): pass\n")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert make(repo, index, "bbbb").files[0].path == "part1.py"
+
+
+def test_a_further_question_shows_files_as_they_are(repo: Path, index: Path) -> None:
+    workspace, last = DiskWorkspace(repo), LastTree()
+
+    def ask(text: str) -> list[tuple[str, ...]]:
+        found = asyncio.run(map_code(workspace, MapQuery(text), index, last=last))
+        return [(file.path, *(symbol.name for symbol in file.symbols)) for file in found.files]
+
+    assert ask("make_part_7")[0] == ("part7.py", "make_part_7")
+    assert ask("make_part_8")[0] == ("part8.py", "make_part_8")
+    (repo / "part8.py").write_text("def make_part_8(): pass\n\n\ndef more(): pass\n")
+    assert ask("make_part_8")[0] == ("part8.py", "make_part_8", "more")
+    (repo / "other.py").write_text("def quite_new(): pass\n")
+    assert ask("quite_new")[0] == ("other.py", "quite_new")
+    (repo / "other.py").unlink()
+    assert "other.py" not in [path for path, *_ in ask("quite_new make_part_9")]
 
 
 def test_going_back_to_older_content_costs_nothing(repo: Path, index: Path) -> None:

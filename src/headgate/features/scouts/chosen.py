@@ -16,6 +16,7 @@ from headgate.features.scouts.code_map import (
 )
 from headgate.features.scouts.index import short_name
 from headgate.features.scouts.ranking import RankedFile, Ranking, matched_words
+from headgate.features.scouts.refresh import Tree
 from headgate.first_use import regex
 from headgate.outlines import Definition, Outline, words_of_name
 from headgate.reading import find_tests, is_code, is_test
@@ -132,11 +133,11 @@ def references_between(files: Sequence[MappedFile], ranking: Ranking) -> tuple[F
 
 
 def covering_tests(
-    files: Sequence[MappedFile], ranking: Ranking, query: MapQuery, paths: Sequence[str]
+    files: Sequence[MappedFile], ranking: Ranking, query: MapQuery, tree: Tree
 ) -> tuple[CoveringTest, ...]:
     """Tests that are named after what the task names, or that use what the chosen files define."""
     chosen = [file.path for file in files if not is_test(file.path) and is_code(file.path)]
-    tests = [path for path in paths if is_test(path) and is_code(path)]
+    tests = tree.once(_tests)
     covers: dict[str, dict[str, float]] = {}
     for test in find_tests(query.text, [*tests, *chosen]):
         covers.setdefault(test, {})
@@ -171,15 +172,23 @@ def prior_art(files: Sequence[MappedFile], ranking: Ranking, clues: Clues) -> tu
     )
 
 
-def entry_points(files: Sequence[MappedFile], paths: Iterable[str]) -> tuple[str, ...]:
+def entry_points(files: Sequence[MappedFile], tree: Tree) -> tuple[str, ...]:
     """Where programs begin, those in the folders of the chosen files first."""
-    found = [path for path in paths if _ENTRY.fullmatch(path) and not is_test(path)]
+    found = tree.once(_entries)
     folders = {folder for file in files for folder in _folders(file.path)}
     return tuple(
         sorted(found, key=lambda path: (-len(folders.intersection(_folders(path))), path.count("/"), path))[
             :_MOST_ENTRIES
         ]
     )
+
+
+def _tests(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if is_test(path) and is_code(path)]
+
+
+def _entries(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if _ENTRY.fullmatch(path) and not is_test(path)]
 
 
 def _folders(path: str) -> list[str]:

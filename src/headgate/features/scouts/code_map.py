@@ -102,3 +102,9 @@ class CodeMap:
     """Files that were parsed for this map; all others were known."""
     files_left: int = 0
     """Files that were not read because time was up."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of which it says something."""
+        shown = (self.files, self.tests, self.prior_art)
+        return tuple(one.path for part in shown for one in part)

@@ -40,10 +40,10 @@ def surroundings(index: OutlineIndex, tree: Tree, seeds: Sequence[int], most: in
 
 
 def find_uses(
-    outlines: Mapping[str, Outline], paths: Iterable[str], import_strength: float
+    outlines: Mapping[str, Outline], tree: Tree, import_strength: float
 ) -> dict[str, dict[str, tuple[tuple[str, ...], float]]]:
     """For each file those that define what it uses: the names, the rarest first, and how strong that is."""
-    imported = _ImportedFiles(paths)
+    imported = tree.once(_ImportedFiles)
     defined: dict[str, list[str]] = {}
     for path, outline in outlines.items():
         for name in sorted({short_name(one.name) for one in outline.definitions}):

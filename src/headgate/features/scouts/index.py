@@ -35,6 +35,7 @@ _ADD = f"INSERT INTO terms (rowid, {_COLUMNS}) VALUES (?{', ?' * len(_BITS)})"
 _PLACES = "CREATE VIRTUAL TABLE temp.places USING fts5vocab(main, terms, instance)"
 _AS_LETTERS = {code: 0xE000 + code for code in range(128) if not (chr(code).islower() or chr(code).isdigit())}
 """For a term as FTS5 is given it: what would separate two words, or be written in lower case, is a letter."""
+_COUNTS = "CREATE VIRTUAL TABLE temp.counts USING fts5vocab(main, terms, row)"
 _MOST_PARAMETERS = 500
 _BUSY_SECONDS = 30.0
 _MOST_OUTLINE = 20_000_000
@@ -103,6 +104,7 @@ class OutlineIndex:
             elif frozenset(self._db.execute(_OBJECTS)) != _known_objects():
                 raise IndexDamaged("other tables")  # a view could go on for ever, a trigger change any row
         self._db.execute(_PLACES)
+        self._db.execute(_COUNTS)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -156,6 +158,16 @@ class OutlineIndex:
         with self._writing():
             self._db.execute("DELETE FROM files")
             self._db.execute("INSERT INTO terms (terms) VALUES ('delete-all')")
+
+    def common(self, terms: Iterable[str], most: float) -> set[str]:
+        """The terms that more files have: to name these takes much longer than to count them."""
+        found: set[str] = set()
+        for some in _batches(sorted(set(terms))):
+            marks = ",".join("?" * len(some))
+            asked = {term.translate(_AS_LETTERS): term for term in some}
+            query = f"SELECT term FROM counts WHERE term IN ({marks}) AND doc > ?"
+            found.update(asked[term] for (term,) in self._db.execute(query, [*asked, most]))
+        return found
 
     def places(self, terms: Iterable[str]) -> dict[str, dict[int, int]]:
         """For each term the files that have it, and how often."""

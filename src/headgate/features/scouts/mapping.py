@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.features.scouts.chosen import (
@@ -37,18 +38,29 @@ async def map_code(
     hidden: Callable[[str], bool] = _SECRETS.covers,
     limits: MapLimits | None = None,
     hear: Callable[[int, int], None] = lambda done, total: None,
+    last: "LastTree | None" = None,
 ) -> CodeMap:
     """What a task is likely about in a tree. The same tree and the same query give the same map.
 
     Files that are ignored, binary, that no tool may read, or for which `hidden` says so are never in it.
     `index` is a file that is made and kept up to date: the first map reads the whole tree, a later one what
     has changed. Without one, every map reads the whole tree. `hear` is told, in another thread, how many of
-    the files that are to be read were read.
+    the files that are to be read were read. `last` is given where nothing but a person may have changed files
+    since the map before, for which it was given too.
     """
     stop = threading.Event()
     try:
         return await asyncio.to_thread(
-            make_map, workspace, query, index, hidden, limits or MapLimits(), Weights(), stop.is_set, hear
+            make_map,
+            workspace,
+            query,
+            index,
+            hidden,
+            limits or MapLimits(),
+            Weights(),
+            stop.is_set,
+            hear,
+            last,
         )
     finally:
         stop.set()  # where it was cancelled, the thread still reads
@@ -63,17 +75,42 @@ def make_map(
     weights: Weights,
     stopped: Callable[[], bool] = lambda: False,
     hear: Callable[[int, int], None] = lambda done, total: None,
+    last: "LastTree | None" = None,
 ) -> CodeMap:
     """The same, where blocking is no harm. Nothing comes of one that is `stopped`, but the index is kept."""
 
     def make(open_index: OutlineIndex) -> CodeMap:
         clues = read_clues(query)
+        if last and (tree := last.as_before(workspace)):
+            found = _make(open_index, tree, query, clues, limits, weights)
+            if all(workspace.stamp(path) == tree.stamps.get(path) for path in found.paths):
+                return replace(found, files_parsed=0)
         tree = refresh(
             open_index, workspace, hidden, limits, stopped, lambda path: _likely(path, clues), hear
         )
-        return CodeMap() if stopped() else _make(open_index, tree, query, clues, limits, weights)
+        if stopped():
+            return CodeMap()
+        if last:
+            last.keep(tree, workspace)
+        return _make(open_index, tree, query, clues, limits, weights)
 
     return with_index(index, make)
+
+
+class LastTree:
+    """The tree of the map before, for another question: only the files that are shown are looked at again."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+        self._tree: Tree | None = None
+
+    def keep(self, tree: Tree, workspace: Workspace) -> None:
+        """Keeps a tree that was read as a whole."""
+        self._paths, self._tree = list(workspace.files()), None if tree.left else tree
+
+    def as_before(self, workspace: Workspace) -> Tree | None:
+        """The tree if no file came or went."""
+        return self._tree if self._tree and list(workspace.files()) == self._paths else None
 
 
 def _likely(path: str, clues: Clues) -> float:
@@ -88,18 +125,17 @@ def _make(
 ) -> CodeMap:
     with index.reading():
         ranking = rank_files(index, tree, clues, weights)
-    paths = [file.path for file in tree.files.values()]
     files = chosen_files(ranking, clues, query, limits)
-    tests = covering_tests(files, ranking, query, paths)
+    tests = covering_tests(files, ranking, query, tree)
     seen = [*(file.path for file in files), *(test.path for test in tests)]
     return CodeMap(
         files=files,
         references=references_between(files, ranking),
         tests=tests,
-        entry_points=entry_points(files, paths),
+        entry_points=entry_points(files, tree),
         conventions=conventions_of(seen, ranking.outlines),
         prior_art=prior_art(files, ranking, clues),
-        files_seen=tree.seen,
+        files_seen=len(tree.stamps),
         files_parsed=tree.parsed,
         files_left=tree.left,
     )

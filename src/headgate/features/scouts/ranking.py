@@ -1,7 +1,7 @@
 """Which files a task is about: by what it names, and by where those files lead."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from headgate.features.scouts.clues import Clues
@@ -100,7 +100,7 @@ def rank_files(index: OutlineIndex, tree: Tree, clues: Clues, weights: Weights) 
     ranked = scores.ranked()
     seeds = ranked[: weights.seeds]
     outlines = surroundings(index, tree, [file.id for file in seeds], weights.nodes)
-    connections = find_uses(outlines, (file.path for file in tree.files.values()), weights.imported)
+    connections = find_uses(outlines, tree, weights.imported)
     graph: dict[str, dict[str, float]] = {}
     for source, targets in connections.items():
         for target, (names, strength) in targets.items():
@@ -110,11 +110,10 @@ def rank_files(index: OutlineIndex, tree: Tree, clues: Clues, weights: Weights) 
                 graph[target][source] += weights.back * strength
     found = page_rank(graph, {file.path: file.own for file in seeds if file.own > 0}, weights.damping)
     by_path = {file.path: file for file in ranked}
-    ids = {file.path: file.id for file in tree.files.values()}
     most = max(found.values(), default=0.0)
     best = max((file.own for file in ranked), default=0.0)
     for path in sorted(found):
-        file = by_path.setdefault(path, RankedFile(path, ids[path]))
+        file = by_path.setdefault(path, RankedFile(path, tree.ids[path]))
         file.in_graph = found[path] / most * _role(path, weights, file)
     for file in by_path.values():
         own = file.own / best if best else 0.0
@@ -139,12 +138,12 @@ class _Scores:
         terms = [field + word for word in clues.words for field in (WORD, PATH_WORD, NAME_WORD)]
         terms += [field + name for name in clues.names for field in (DEFINITION, REFERENCE)]
         live = tree.files
+        most = max(_LARGE_TREE, _MOST_COMMON * len(live)) + tree.gone
+        self._common = index.common(terms, most) if len(live) > _LARGE_TREE else set[str]()
         self._places = {
             term: {id: count for id, count in found.items() if id in live}
-            for term, found in index.places(terms).items()
+            for term, found in index.places(set(terms) - self._common).items()
         }
-        sizes = [file.size for file in live.values()]
-        self._usual = sum(sizes) / len(sizes) if sizes and sum(sizes) else 1.0
 
     def ranked(self) -> list[RankedFile]:
         self._add_words()
@@ -165,6 +164,8 @@ class _Scores:
         weights = self._weights
         fields = ((WORD, weights.word), (NAME_WORD, weights.name_word))
         for word in sorted(self._clues.words):
+            if any(field + word in self._common for field, _ in fields):
+                continue
             places = [(self._places.get(field + word, {}), weight) for field, weight in fields]
             having = {id for found, _ in places for id in found}
             if not having or self._is_common(len(having)):
@@ -173,7 +174,7 @@ class _Scores:
             self.rarity[word] = rarity
             for id in having:
                 count = sum(found.get(id, 0) * weight for found, weight in places)
-                size = self._tree.files[id].size / self._usual
+                size = self._tree.files[id].size / self._tree.usual_size
                 spread = weights.saturation * (1 - weights.length + weights.length * size)
                 gain = self._clues.words[word] * rarity * count * (weights.saturation + 1) / (count + spread)
                 file = self._file(id)
@@ -217,9 +218,7 @@ class _Scores:
                         file.defines.append(name)
 
     def _add_paths(self) -> None:
-        by_name: dict[str, list[int]] = {}
-        for id, known in self._tree.files.items():
-            by_name.setdefault(known.path.rpartition("/")[2], []).append(id)
+        by_name = self._tree.once(_by_name)
         wanted = [*self._clues.paths, *self._clues.test_paths]
         for path in wanted:
             for id in self._matching(path, by_name):
@@ -234,10 +233,10 @@ class _Scores:
                 if line not in file.lines:
                     file.lines.append(line)
 
-    def _matching(self, path: str, by_name: Mapping[str, list[int]]) -> list[int]:
+    def _matching(self, path: str, by_name: Mapping[str, list[str]]) -> list[int]:
         """The files that a path means: itself, or the one file whose path ends, or that ends, like it."""
         found = by_name.get(path.rpartition("/")[2], [])
-        paths = {id: self._tree.files[id].path for id in found}
+        paths = {self._tree.ids[path]: path for path in found}
         exact = [id for id, known in paths.items() if known == path]
         near = [id for id, known in paths.items() if known.endswith(f"/{path}") or path.endswith(f"/{known}")]
         return exact or (near if len(near) <= 3 else [])
@@ -245,6 +244,13 @@ class _Scores:
     def _is_common(self, count: int) -> bool:
         total = len(self._tree.files)
         return total > _LARGE_TREE and count > _MOST_COMMON * total
+
+
+def _by_name(paths: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(path.rpartition("/")[2], []).append(path)
+    return found
 
 
 def _rarity(total: int, having: int) -> float:

@@ -1,10 +1,12 @@
 """Bringing the index up to date with a tree: only files that changed are read, only new content is parsed."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from hashlib import sha256
 from threading import Lock
+from typing import Any, TypeVar
 
 from headgate.errors import ToolError
 from headgate.features.scouts.code_map import MapLimits
@@ -15,6 +17,7 @@ from headgate.outlines import Outline, OutlinePool
 from headgate.reading import word_set
 from headgate.tree import Workspace
 
+T = TypeVar("T")
 _BATCH = 1_000
 """Files that are written to the index at once. What is done by then is kept if the rest is not."""
 _BATCH_SECONDS = 20.0
@@ -29,15 +32,45 @@ _NOT_TEXT = word_set(
 """Suffixes of what has no words to find it by, or only those that a program wrote."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tree:
     """A tree as it is now, with its files in the index."""
 
     files: dict[int, KnownFile]
     """By the number that each has in the index."""
-    seen: int
+    stamps: Mapping[str, Stamp]
     parsed: int
-    left: int
+    gone: int
+    """Files in the index that are not in the tree, or not as they are there."""
+    made: dict[object, Any] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """The files that were not read."""
+        return len(self.stamps) - len(self.files)
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Of all files, sorted."""
+        return [file.path for file in self.files.values()]
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The number of each file in the index."""
+        return {file.path: id for id, file in self.files.items()}
+
+    @cached_property
+    def usual_size(self) -> float:
+        """The number of words in a file, in the mean."""
+        total = sum(file.size for file in self.files.values())
+        return total / len(self.files) if total else 1.0
+
+    def once(self, make: Callable[[Sequence[str]], T]) -> T:
+        """What a function makes of all paths: questions about the same tree share it."""
+        if make not in self.made:
+            self.made[make] = make(self.paths)
+        found: T = self.made[make]
+        return found
 
 
 @dataclass
@@ -88,7 +121,7 @@ def refresh(
     if change.read:
         known = index.known()
     files = _current(known, marks, change.read)
-    return Tree(files, len(stamps), parsed, len(stamps) - len(files))
+    return Tree(files, stamps, parsed, len(known) - len(files))
 
 
 def _stamps(workspace: Workspace, hidden: Callable[[str], bool], limits: MapLimits) -> dict[str, Stamp]:

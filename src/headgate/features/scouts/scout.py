@@ -45,7 +45,7 @@ from headgate.features.scouts.build_facts import (
 from headgate.features.scouts.code_map import MapLimits, MapQuery
 from headgate.features.scouts.events import ScoutReported
 from headgate.features.scouts.failure_clues import FailedRun, find_clues
-from headgate.features.scouts.mapping import INDEX_NAME, map_code
+from headgate.features.scouts.mapping import INDEX_NAME, LastTree, map_code
 from headgate.features.scouts.render import render_map
 from headgate.features.scouts.tool_versions import VERSION, NeededTool, needed_tools
 from headgate.first_use import dataclass, regex
@@ -100,6 +100,9 @@ class ScoutMemory:
     stopped: bool = False
     """The check that was to be run first took too long."""
     is_checked: bool = False
+    last_tree: LastTree = field(default_factory=LastTree)
+    asked_when: str = ""
+    """What had been done when a model last asked a scout."""
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Whoever comes first runs that check, and the other scout waits for it."""
     said: dict[str, str] = field(default_factory=dict)
@@ -111,7 +114,13 @@ def scout_memory(job: Job) -> ScoutMemory:
     return job.memory.of(ScoutMemory)
 
 
-async def report(job: Job, name: str, question: str, tokens: int) -> tuple[ScoutReported, str]:
+async def report(
+    job: Job, name: str, question: str, tokens: int, when: str = ""
+) -> tuple[ScoutReported, str]:
+    """What a scout finds. `when` tells what was done so far: if it is the same, files are as they were."""
+    memory = scout_memory(job)
+    if not when or when != memory.asked_when:
+        memory.last_tree, memory.asked_when = LastTree(), when
     try:
         found, text = await (_map_code if name == "code" else _look_at_build)(job, question, tokens)
     except (OSError, sqlite3.Error) as error:
@@ -172,7 +181,9 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
     telling = asyncio.create_task(tell())
     try:
         limits = MapLimits(seconds=MAP_SECONDS)
-        found = await map_code(job.place.context.workspace, query, index, limits=limits, hear=hear)
+        found = await map_code(
+            job.place.context.workspace, query, index, limits=limits, hear=hear, last=memory.last_tree
+        )
     finally:
         telling.cancel()
     return [show_path(file.path) for file in found.files], render_map(found, tokens)

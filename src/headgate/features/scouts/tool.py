@@ -43,7 +43,13 @@ async def ask_scout(ctx: ToolContext, args: AskScout) -> str:
                 f"ask_scout was refused: it was called {times(most)} in this stage, which is the limit. Use"
                 " what it said, and read the files."
             )
-        body, text = await report(job, args.scout, args.question, ANSWER_TOKENS)
+        changing = (
+            count
+            for name, count in run.state.called.items()
+            if name not in job.parts.tools or job.parts.tools[name].spec.category in ("write", "run")
+        )
+        when = f"{run.path}: {sum(changing)} calls"
+        body, text = await report(job, args.scout, args.question, ANSWER_TOKENS, when)
         if not text:
             nothing = f"{SCOUTS[args.scout]} found nothing about this"
             raise ToolFailed(f"ask_scout: {body.problem or nothing}")
