@@ -196,7 +196,9 @@ class _Unwritten:
 
 
 def _is_of_class(kind: object) -> bool:
-    return str(kind).startswith("ClassVar") or ClassVar in (kind, get_origin(kind))
+    if isinstance(kind, str):
+        return kind.startswith("ClassVar")
+    return kind is ClassVar or get_origin(kind) is ClassVar
 
 
 def _get_state(self: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -65,7 +66,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serve(*responses: Respond) -> AsyncIterator[Server]:
+async def serve(*responses: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """Answers the n-th request with the n-th response, and all further ones with the last."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -87,7 +88,7 @@ async def serve(*responses: Respond) -> AsyncIterator[Server]:
         finally:
             writer.close()
 
-    listener = await asyncio.start_server(converse, "127.0.0.1", 0)
+    listener = await asyncio.start_server(converse, "127.0.0.1", 0, ssl=tls)
     server = Server(listener.sockets[0].getsockname()[1])
     async with listener:
         yield server

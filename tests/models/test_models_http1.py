@@ -2,9 +2,11 @@
 
 import asyncio
 import gzip
+import os
 import shutil
 import ssl
 import subprocess
+import sys
 import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator
@@ -207,11 +209,29 @@ async def test_a_proxy_that_does_not_connect(listens: bool, monkeypatch: pytest.
     assert [seen.line for seen in listening.seen] == ["CONNECT model.invalid:443 HTTP/1.1"] * listens
 
 
-async def test_encrypted_through_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+ASKING = """
+import asyncio, sys
+from headgate.core import Message, ModelSettings, Request
+from headgate.models.network import open_model
+
+async def main():
+    async with open_model(ModelSettings(model="openai/m", base_url=sys.argv[1])) as model:
+        for _ in range(2):
+            print((await model.reply(Request([Message("user", "Hi")]))).message.content)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_encrypted(proxied: bool, trusted: bool, tmp_path: Path) -> None:
+    """In a process of its own: the certificates that are trusted are read once."""
     if not shutil.which("openssl"):
         pytest.skip("openssl makes the certificate, and is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    making = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout {key} -out {certificate}"
+    making = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -addext subjectAltName=DNS:model.invalid"
+    making += f",DNS:localhost -keyout {key} -out {certificate}"
     await asyncio.to_thread(subprocess.run, making.split(), check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -220,12 +240,22 @@ async def test_encrypted_through_a_proxy(tmp_path: Path, monkeypatch: pytest.Mon
         await wire.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
         await wire.writer.start_tls(context)
 
-    async with serve(tunnel) as proxy:
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
-        monkeypatch.setenv("no_proxy", "")
-        async with open_model(
-            ModelSettings(model="openai/m", base_url="https://model.invalid:8/v1")
-        ) as model:
-            with pytest.raises(ModelRefused, match=r"has a certificate that is not trusted \(self"):
-                await model.reply(ASK)
-    assert proxy.seen[0].line == "CONNECT model.invalid:8 HTTP/1.1"
+    async with (
+        serve(tunnel, answer(HELLO)) as proxy,
+        serve(answer(HELLO), tls=context) as server,
+    ):
+        url = "https://model.invalid/v1" if proxied else f"https://localhost:{server.port}/v1"
+        environment = {**os.environ, "https_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": ""}
+        environment |= {"SSL_CERT_FILE": str(certificate)} if trusted else {}
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", ASKING, url), env=environment, stdout=-1, stderr=-1
+        )
+        said, failed = await child.communicate()
+    if trusted:
+        assert said.split() == [b"Hello", b"Hello"], failed
+    else:
+        assert b"has a certificate that is not trusted (self" in failed
+    lines = ["CONNECT model.invalid:443 HTTP/1.1"] * proxied
+    lines += ["POST /v1/chat/completions HTTP/1.1"] * 2 * trusted
+    assert [seen.line for seen in (proxy if proxied else server).seen] == lines
+    assert (proxy if proxied else server).connections == (1 if proxied or trusted else 0)
