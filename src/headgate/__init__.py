@@ -57,6 +57,9 @@ def __getattr__(name: str) -> Any:
     try:
         from headgate import core, errors, library
     finally:
+        if was_enabled and not gc.get_freeze_count():
+            gc.freeze()  # what was imported counts as old from then on, and is not looked through at once
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
     return next(getattr(room, name) for room in (library, core, errors) if hasattr(room, name))
