@@ -18,3 +18,8 @@ stamp_of: Callable[[os.stat_result], Stamp] = attrgetter(
 def is_settled(stamp: Stamp, now: int) -> bool:
     """Whether a change from now on is sure to give another stamp. `now` is the time in nanoseconds."""
     return stamp[-1] < now - _COARSEST_CLOCK
+
+
+def mode_of(stamp: Stamp) -> int:
+    """The kind of a file and its rights, as a stamp has them."""
+    return stamp[2]

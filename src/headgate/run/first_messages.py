@@ -205,11 +205,12 @@ def _read_document(job: Job, stage: Stage, doc: InputDoc) -> str:
 
 def list_files(workspace: Workspace) -> str:
     """All files if they are few, else the directories at the root: a model that guesses paths guesses on."""
-    paths = [show_path(path) for path in workspace.files()]
+    paths = [*workspace.files()]
     if len(paths) <= LISTED:
-        return listing("Files in the repository", paths, LISTED_CHARS) if paths else ""
+        shown = [*map(show_path, paths)]
+        return listing("Files in the repository", shown, LISTED_CHARS) if paths else ""
     folders = Counter(path.partition("/")[0] for path in paths if "/" in path)
-    used = [f"{name}/ ({count:,})" for name, count in folders.items()]
+    used = [f"{show_path(name)}/ ({count:,})" for name, count in folders.items()]
     return listing("Directories and their number of files", used, LISTED_CHARS) if used else ""
 
 

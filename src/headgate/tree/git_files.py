@@ -179,7 +179,7 @@ def objects_in(folder: Path, names: Iterable[str]) -> set[str]:
     if (folder / "info" / "alternates").exists():
         raise UnusualFiles
     asked = {name: bytes.fromhex(name) for name in names}
-    found = {name for name in asked if _is_filled(folder / name[:2] / name[2:])}
+    found = {name for name in asked if _is_filled(Path(f"{folder}/{name[:2]}/{name[2:]}"))}
     for pack in (folder / "pack").glob("*.idx"):
         left = asked.keys() - found
         if left and pack.with_suffix(".pack").exists():

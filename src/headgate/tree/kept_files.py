@@ -53,6 +53,7 @@ def recall_files(
                     folder.found[file] = entry
                 else:
                     folder.stamp = ()
+            folder.is_whole = bool(folder.stamp)
             folder.stamps = [stamp for stamp, _ in folder.known.values()]
             seen[path] = folder
         return seen

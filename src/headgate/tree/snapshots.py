@@ -38,7 +38,8 @@ from headgate.tree.workspace import ancestors
 _MOST_REMEMBERED = 8
 _MOST_COMPARED = 4
 _HANDED_SECONDS = 1.0
-_MANY_STORED = 100
+_MANY_STORED = 500
+"""Files. To store so many takes as long as to ask which of 50,000 the repository has."""
 Moment = Literal["before", "after"]
 """Before a command or after it."""
 
@@ -217,14 +218,15 @@ class Snapshots:
 
     def keep(self, data: bytes) -> str:
         """Keeps a content, safely after the next `flush` of the objects; returns its name."""
-        return self._store(data)
+        name = object_name("blob", data, self.objects.length)
+        return name if name in self._existing else self.objects.write("blob", data)
 
     def _store(self, data: bytes) -> str:
-        name = object_name("blob", data, self.objects.length)
+        """Keeps what a file of the tree holds."""
         self._count_stored += 1
         if self._count_stored == _MANY_STORED:
             self._ask_what_exists()
-        return name if name in self._existing else self.objects.write("blob", data)
+        return self.keep(data)
 
     def _ask_what_exists(self) -> None:
         if self._perhaps:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.core import OWN_FOLDER, show_path
-from headgate.file_stamps import Stamp, is_settled, stamp_of
+from headgate.file_stamps import Stamp, is_settled, mode_of, stamp_of
 from headgate.first_use import dataclass
 from headgate.reading import word_set
 from headgate.regular_files import remove_tree
@@ -106,9 +106,9 @@ class SeenFolder:
     covered: dict[str, Entry] = field(default_factory=dict)
     """The files that only a rule makes part of a snapshot."""
     modes: dict[str, int] = field(default_factory=dict)
-    """The modes of all these files, if a rule asks for them."""
+    """The modes of all these files, if a rule asked for them. Stamps have those of known files, too."""
     is_whole: bool = False
-    """Whether nothing but these files and folders is in it."""
+    """Whether a rule can cover nothing more: it has no other files, and is in no submodule."""
     marked: set[str] = field(default_factory=set)
     """The files of which only a mark is kept: it changes when they do."""
 
@@ -120,8 +120,8 @@ class SeenFolder:
         """Whether nothing in it has changed; `descriptor` is of the folder as it is now."""
         if not self.stamp or self.stamp != stamp_of(os.fstat(descriptor)):
             return False
-        if covering is not None and covering is not self.covering:
-            return False
+        if covering is not None and covering is not self.covering and not self.is_whole:
+            return False  # a rule may cover what was left out
         try:  # as few steps for a file as Python allows: there may be 100,000 of them
             return self.stamps == [
                 stamp_of(os.stat(name, dir_fd=descriptor, follow_symlinks=False)) for name in self.names
@@ -147,8 +147,9 @@ class Snapshot:
     def mode_of(self, path: str) -> int | None:
         """The mode of a file, if a rule asked for modes; None if it is not there."""
         folder = path.rpartition("/")[0]
-        seen = (self.folders.get(marker + folder) for marker in MARKERS)
-        return next((one.modes[path] for one in seen if one and path in one.modes), None)
+        seen = [one for marker in MARKERS if (one := self.folders.get(marker + folder))]
+        noted = (one.modes[path] for one in seen if path in one.modes)
+        return next(noted, next((mode_of(one.known[path][0]) for one in seen if path in one.known), None))
 
     def changed_since(self, before: "Snapshot") -> set[str]:
         """The files that are not as they were, by content or by mode. Both are of the same rules."""
@@ -291,7 +292,7 @@ class TreeWalk:
                     self._note_file(seen, descriptor, path, entry.name, marker, is_known=place == marker)
                 elif self._covering and self._covering.covers(path):
                     self._note_file(seen, descriptor, path, entry.name, COVERED, is_known=place == COVERED)
-        seen.is_whole = files == len(seen.names)
+        seen.is_whole = not marker and files == len(seen.names)
         return seen
 
     def _note(
