@@ -3,6 +3,7 @@
 Only click is imported here; a command's module is imported when the command is used.
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -188,6 +189,9 @@ def cli(ctx: click.Context, /, **options: Any) -> int | None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code. A command may return its exit code."""
+    atexit.register(
+        gc.freeze
+    )  # what is left at the end goes with the process, and is not looked through before
     fill_closed_streams()
     protect_terminal()
     for stream in (sys.stdout, sys.stderr):
