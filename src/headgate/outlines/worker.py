@@ -3,6 +3,7 @@
 A request is two lengths, the path and the content; an answer is a length and the outline as JSON.
 """
 
+import gc
 import signal
 import struct
 import sys
@@ -31,4 +32,5 @@ def answer_all(source: IO[bytes], sink: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # nobody looks through the modules, not even at the end
     answer_all(sys.stdin.buffer, sys.stdout.buffer)
