@@ -9,9 +9,10 @@ from pathlib import Path
 
 import orjson
 
+from headgate.file_stamps import mode_of
 from headgate.regular_files import OwnFolder
 from headgate.tree.objects import Entry, ObjectFolder
-from headgate.tree.tree_walk import MARKERS, SeenFolder
+from headgate.tree.tree_walk import MARKERS, PRIVILEGES, SeenFolder
 
 FEWEST = 1_000
 """Files that were read. Fewer are read sooner than such a file is written."""
@@ -26,11 +27,14 @@ def keep_files(place: Path, seen: Mapping[str, SeenFolder]) -> None:
         if path.startswith(MARKERS[1:]):
             continue
         prefix = f"{path}/" if path else ""
-        names = [name for name in folder.names if prefix + name in folder.found]
-        is_whole = folder.is_whole and len(names) == len(folder.found)
-        files = [folder.known[prefix + name] for name in names]
-        stamps, entries = [stamp for stamp, _ in files], [entry for _, entry in files]
-        folders.append((path, folder.stamp if is_whole else (), folder.folders, names, stamps, entries))
+        files = {
+            name: known
+            for name in folder.names
+            if (known := folder.known[prefix + name]) and not mode_of(known[0]) & PRIVILEGES
+        }
+        is_whole = folder.is_whole and len(files) == len(folder.found)
+        stamps, entries = [stamp for stamp, _ in files.values()], [entry for _, entry in files.values()]
+        folders.append((path, folder.stamp if is_whole else (), folder.folders, [*files], stamps, entries))
     with suppress(OSError, TypeError):  # such as a name that is no text
         OwnFolder(place.parent).replace(place, orjson.dumps((_VERSION, folders)))
 

@@ -26,7 +26,7 @@ LARGE = 20_000_000
 MOST_NEW = 1_000
 """New files that a snapshot after the first reads. Nobody reviews more, and to keep them takes too long."""
 _LINK = "120000"
-_PRIVILEGES = stat.S_ISUID | stat.S_ISGID
+PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
@@ -354,7 +354,7 @@ class TreeWalk:
         store = self._store if is_kept else self._name
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES and marker != COVERED:
+            if stat.S_ISREG(status.st_mode) and status.st_mode & PRIVILEGES and marker != COVERED:
                 status = self._strip(directory, name, path, status)
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
@@ -385,7 +385,7 @@ class TreeWalk:
             self._rules.privileged.add(path)
         if not self._cleans or path in self._rules.privileged:
             return status
-        os.chmod(name, stat.S_IMODE(status.st_mode) & ~_PRIVILEGES, dir_fd=directory)
+        os.chmod(name, stat.S_IMODE(status.st_mode) & ~PRIVILEGES, dir_fd=directory)
         self.stripped.add(path)
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
 
