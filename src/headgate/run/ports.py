@@ -26,14 +26,14 @@ from headgate.run.first_messages import nested_guides
 from headgate.run.job import Job
 from headgate.run.stage import StageRun
 from headgate.run.verification import run_verification
-from headgate.tools import NOT_IN_A_STAGE, Args, Outcome, Tool, ToolContext
+from headgate.tools import NOT_IN_A_STAGE, Args, Outcome, Tool, ToolContext, Watch
 
 STATUS_CHARS = 200
 """How much of each field of a status the log keeps."""
 
 
 @dataclass
-class CallPorts:
+class CallPorts(Watch):
     """The ports of one call, and what the runtime has to know about their use."""
 
     run: StageRun
@@ -50,7 +50,7 @@ class CallPorts:
     async def call(self, tool: Tool, args: Args) -> Outcome:
         """Runs a tool with these ports. After a fault the task cannot go on, whatever the tool made of it."""
         try:
-            outcome = await tool.run(self._context(), args, self._find_guides)
+            outcome = await tool.run(self._context(), args, self)
         except ToolError:
             if self.fault is None:
                 raise
@@ -58,7 +58,13 @@ class CallPorts:
             raise self.fault
         return outcome
 
-    def _find_guides(self, outcome: Outcome) -> None:
+    def look_before(self) -> None:
+        """Finds the secrets of now: a person may have changed some while the model wrote."""
+        if secrets := self.run.job.place.context.secrets:
+            secrets.look()
+
+    def look_after(self, outcome: Outcome) -> None:
+        """Finds the guides for what was read."""
         if self.run.job.pinned.agents_md:
             workspace = self.run.job.place.context.workspace
             self.guides = nested_guides(workspace, self.run.transcript, outcome.read)

@@ -1,6 +1,5 @@
 """One turn: a request, the reply, and the calls in it."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -64,8 +63,6 @@ async def take_turn(run: StageRun) -> None:
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state[VerifyRuns].failures:
             run.record(DiagnosisGiven(loop=run.job.state[VerifyRuns].loops, text=_diagnosis(run, message)))
-        if message.calls and (secrets := run.job.place.context.secrets):
-            await asyncio.to_thread(secrets.look)  # a person may have changed some while the model wrote
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
     if reply is None or run.state.ending is not None:

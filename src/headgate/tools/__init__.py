@@ -1,6 +1,6 @@
 """What a model may call. Tools plan changes; the runtime carries them out."""
 
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, describe_invalid, tool
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, Watch, cap, describe_invalid, tool
 from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,

@@ -126,6 +126,19 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Names that models have learnt elsewhere for arguments of ours."""
 _HUMP = regex(r"(?<=[a-z0-9])([A-Z])")
 
+
+class Watch:
+    """Looks at files around a call, in its thread if it has one: a hop to another costs as much as a read."""
+
+    def look_before(self) -> None:
+        """Called before the function."""
+
+    def look_after(self, outcome: Outcome) -> None:
+        """Called if something was read."""
+
+
+NOBODY = Watch()
+
 ToolFunction = Callable[[ToolContext, Any], Any]
 """Takes a context and its arguments. It returns text, data or an Outcome, or a coroutine that returns one."""
 _DATA: TypeAdapter[Any] = TypeAdapter(Any)
@@ -161,30 +174,29 @@ class Tool:
                     f"{self.name}: {describe_invalid(error)}. It takes {self.usage()}."
                 ) from None
 
-    async def run(
-        self, context: ToolContext, args: Args, see: Callable[[Outcome], None] = lambda outcome: None
-    ) -> Outcome:
+    async def run(self, context: ToolContext, args: Args, watch: Watch = NOBODY) -> Outcome:
         """Calls the function. Whatever goes wrong in it is raised as ToolFailed.
 
-        What Headgate raises on purpose stays as it is: such an error names who reacts to it. `see` is given
-        the outcome; it may block.
+        What Headgate raises on purpose stays as it is: such an error names who reacts to it.
         """
         with self._failing():
             if not self.is_async:
-                return await asyncio.to_thread(self._call, context, args, see)
+                return await asyncio.to_thread(self._call, context, args, watch)
+            await asyncio.to_thread(watch.look_before)
             outcome = _as_outcome(await self.function(context, args))
         if outcome.read:
-            await asyncio.to_thread(see, outcome)
+            await asyncio.to_thread(watch.look_after, outcome)
         return outcome
 
-    def _call(self, context: ToolContext, args: Args, see: Callable[[Outcome], None]) -> Outcome:
+    def _call(self, context: ToolContext, args: Args, watch: Watch) -> Outcome:
+        watch.look_before()
         try:
             outcome = _as_outcome(self.function(context, args))
         except StopIteration as error:
             # No future can hold this exception: whoever waits for the thread would wait forever.
             raise RuntimeError("StopIteration") from error
         if outcome.read:
-            see(outcome)
+            watch.look_after(outcome)
         return outcome
 
     @contextmanager
