@@ -6,6 +6,7 @@ Variants: empty, or `no_repo`: a flow of a program, with its log in memory and a
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 from session import RESULT, SYSTEM, TASK, Place, measure, read_file
@@ -21,6 +22,7 @@ stages:
     budget: {turns: 2000}
 """
 LONG_AGO = 1_700_000_000
+SETTLED_SECONDS = 0.3
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@x", "-c", "init.defaultBranch=main")
 
 
@@ -41,6 +43,9 @@ def prepare(place: Place) -> None:
     for number in range(place.sessions):
         repositories.append(place.folder / f"repo{number}")
         subprocess.run(["cp", "-a", pattern, repositories[-1]], check=True)
+    newest = max(file.lstat().st_ctime for file in repositories[-1].rglob("*"))
+    while time.time() - newest < SETTLED_SECONDS:  # what has just been written is looked at more often
+        time.sleep(0.05)
 
 
 async def session(url: str, turns: int, place: Place) -> str:
