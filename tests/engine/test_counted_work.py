@@ -14,7 +14,7 @@ TURN = {"commits": 1, "folders": 0, "hops": 2, "processes": 0, "statements": 10,
 TASK = {"commits": 10, "hops": 14, "processes": 0, "statements": 126, "syncs": 6}
 """Of a task that reads one file and ends."""
 ABOUT = {"folders": (11, 2), "stats": (373, 10)}
-"""Of the same task, with how many more or fewer there may be: what has just been written is looked at again."""
+"""Of the same task, and how many more or fewer there may be: what was just written is looked at again."""
 BYTES_OF_TURN = 1_780
 """Encoded, for the model and for the log. They hold times, whose length differs a little."""
 
