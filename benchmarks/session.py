@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -141,6 +142,7 @@ def measure(
             print("RESULT " + json.dumps(result), flush=True)
 
     asyncio.run(run_all())
+    shutil.rmtree(place.folder, ignore_errors=True)
     os._exit(0)  # what a peer does at its end, such as sending telemetry, is not waited for
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 DONE = "stage_done"
+LAST_TURN = "This is the last turn of stage"
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class Asked:
     messages: list[dict[str, Any]]
     tools: tuple[str, ...]
     stage: str
-    """The stage that the closing signal names; empty where it is not offered."""
+    """The stage that was announced last, of those that the closing signal names; empty without a signal."""
 
     @property
     def final(self) -> bool:
-        """Nothing but the closing signal is offered."""
-        return self.tools == (DONE,)
+        """Only the closing signal may be called: the list of tools stays the same."""
+        told = [str(one["content"]) for one in self.messages if one["role"] == "user"]
+        return self.tools == (DONE,) or (bool(told) and told[-1].startswith(LAST_TURN))
 
     @property
     def last(self) -> str:
@@ -37,7 +39,9 @@ class Asked:
     def read(cls, body: Any, number: int) -> "Asked":
         functions = {tool["function"]["name"]: tool["function"] for tool in body.get("tools", ())}
         done = functions.get(DONE, {}).get("parameters", {}).get("properties", {})
-        stage = done["stage"]["enum"][0] if done else ""
+        named = done["stage"]["enum"] if done else [""]
+        told = "\n".join(str(one["content"]) for one in body["messages"] if one["role"] == "user")
+        stage = max(named, key=lambda name: told.upper().rfind(f"STAGE: {name.upper()}"))
         return cls(number, body["messages"], tuple(functions), stage)
 
 
