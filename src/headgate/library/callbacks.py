@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.core import DecisionMade, Event, StageEnded, StageSkipped, StageStarted, State
 from headgate.errors import HeadgateError
 from headgate.features.compaction import StageCompacted
-from headgate.first_use import dataclass
 from headgate.library.flow import CompiledFlow
 from headgate.library.results import StageResult, stage_result
 from headgate.run import ProgramFailed, call_program

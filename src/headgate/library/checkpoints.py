@@ -8,13 +8,13 @@ of the two is whole, and an end that was cut off is known by its checksum.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Literal
 
 from headgate.core import Event, ReplyReceived, StageEnded, ToolFinished
 from headgate.errors import ConfigError, StoreError
-from headgate.first_use import dataclass
 from headgate.library.lines import Head, encode_head
 from headgate.library.log import History
 from headgate.process import uninterrupted

@@ -7,7 +7,7 @@ path where they have one, and handed to the run beside it.
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +21,6 @@ from headgate.config import check_flow, explain, load_flow
 from headgate.core import Priority
 from headgate.engine import FLOW_NAMES, SPECS
 from headgate.errors import ConfigError
-from headgate.first_use import dataclass
 from headgate.library.functions import tools_by_name
 from headgate.library.naming import InProgram, check_function, import_reference, schema_of
 from headgate.run import find_schema_fault

@@ -1,11 +1,10 @@
 """What a flow returns: how each stage ended, and its output."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from headgate.core import Decision, Note, Stage, State, UsageLine, all_stages
-from headgate.first_use import dataclass
 from headgate.library.flow import CompiledFlow
 from headgate.log import Report
 from headgate.run import read_output

@@ -4,13 +4,13 @@ import asyncio
 import inspect
 import secrets
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
 from headgate.core import PLANNER, Decision, Event
 from headgate.errors import ConfigError
 from headgate.features.compaction.feature import compact_later
-from headgate.first_use import dataclass
 from headgate.library.callbacks import Callbacks, call_back, tell_callbacks
 from headgate.library.checkpoints import Checkpoint, Saver
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
