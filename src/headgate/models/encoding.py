@@ -1,12 +1,14 @@
-"""JSON to and from the wire, values in what a server sent, and ids for calls."""
+"""JSON to and from the wire, values in what a server sent, ids for calls, and conversations that grow."""
 
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import orjson
 
-from headgate.core import Message, clean_text
+from headgate.core import Message, clean_text, image_surplus
+from headgate.first_use import dataclass
 
 UNPARSED = "_unparsed"
 """The key under which arguments that are not a JSON object are handed back to a server."""
@@ -104,3 +106,41 @@ class CallIds:
 def call_ids(messages: Iterable[Message]) -> set[str]:
     """The ids of the calls in a conversation."""
     return {call.id for message in messages for call in message.calls}
+
+
+@dataclass
+class SentTalk:
+    """The conversation that the latest request held, encoded: a request that continues it adds what is new.
+
+    So a turn costs its own messages, however long the conversation is.
+    """
+
+    encode: Callable[[Message, str], bytes]
+    """A message as the wire format has it; the text is the name of the tool whose result it is."""
+    wire: str
+    """The wire format's key in `Message.wire`."""
+    joined: bytes = b""
+    """The messages, with commas between them."""
+    tools: dict[str, str] = field(default_factory=dict)
+    """The name of the tool that each call is for, by the call's id."""
+    surplus: int = 0
+    """See `image_surplus`."""
+    _messages: list[Message] = field(default_factory=list)
+
+    def take(self, messages: Sequence[Message]) -> bytes:
+        """The messages of a request, encoded and joined."""
+        messages = list(messages)
+        count = len(self._messages)
+        if not count or messages[:count] != self._messages:
+            count, self.joined, self.tools, self.surplus = 0, b"", {}, 0
+        new = messages[count:]
+        parts = [self.joined] if count else []
+        for message in new:
+            self.tools.update((call.id, call.name) for call in message.calls)
+            data = message.wire.get(self.wire)
+            if data is None:
+                data = message.wire[self.wire] = self.encode(message, self.tools.get(message.call_id, ""))
+            parts.append(data)
+        self.joined, self._messages = b",".join(parts), messages
+        self.surplus += image_surplus(new)
+        return self.joined

@@ -2,25 +2,22 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Container, Mapping
 from typing import Any
 
 from headgate.core import (
     CHARS_PER_TOKEN,
     Delta,
     Enough,
-    Message,
     ModelSettings,
     OnDelta,
     Reply,
     Request,
     clean_text,
-    image_surplus,
     written,
 )
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.first_use import dataclass, regex
+from headgate.first_use import regex
 from headgate.models.encoding import CallIds, decode_json, repair_text
 from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
 from headgate.models.wire.http import HttpAnswer, HttpClient
@@ -270,44 +267,6 @@ def announced_parser(content_type: str) -> SseParser | LineParser | None:
 
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _TWO_LINES = regex(rb'\s*\{".*\}\r?\n\{"')
-
-
-@dataclass
-class SentTalk:
-    """The conversation that the latest request held, encoded: a request that continues it adds what is new.
-
-    So a turn costs its own messages, however long the conversation is.
-    """
-
-    encode: Callable[[Message, str], bytes]
-    """A message as the wire format has it; the text is the name of the tool whose result it is."""
-    wire: str
-    """The wire format's key in `Message.wire`."""
-    joined: bytes = b""
-    """The messages, with commas between them."""
-    tools: dict[str, str] = field(default_factory=dict)
-    """The name of the tool that each call is for, by the call's id."""
-    surplus: int = 0
-    """See `image_surplus`."""
-    _messages: list[Message] = field(default_factory=list)
-
-    def take(self, messages: Sequence[Message]) -> bytes:
-        """The messages of a request, encoded and joined."""
-        messages = list(messages)
-        count = len(self._messages)
-        if not count or messages[:count] != self._messages:
-            count, self.joined, self.tools, self.surplus = 0, b"", {}, 0
-        new = messages[count:]
-        parts = [self.joined] if count else []
-        for message in new:
-            self.tools.update((call.id, call.name) for call in message.calls)
-            data = message.wire.get(self.wire)
-            if data is None:
-                data = message.wire[self.wire] = self.encode(message, self.tools.get(message.call_id, ""))
-            parts.append(data)
-        self.joined, self._messages = b",".join(parts), messages
-        self.surplus += image_surplus(new)
-        return self.joined
 
 
 async def exchange(

@@ -19,6 +19,7 @@ from headgate.errors import ConfigError
 from headgate.first_use import regex
 from headgate.models.encoding import (
     CallIds,
+    SentTalk,
     arguments_as_object,
     encode_json,
     mapping_in,
@@ -29,7 +30,6 @@ from headgate.models.encoding import (
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import (
     Assembly,
-    SentTalk,
     exchange,
     most_characters,
     read_count,

@@ -26,6 +26,7 @@ from headgate.first_use import dataclass, regex
 from headgate.models.encoding import (
     UNPARSED,
     CallIds,
+    SentTalk,
     arguments_as_object,
     decode_json,
     encode_json,
@@ -36,7 +37,6 @@ from headgate.models.encoding import (
 )
 from headgate.models.wire.exchange import (
     Assembly,
-    SentTalk,
     exchange,
     most_characters,
     read_count,
