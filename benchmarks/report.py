@@ -45,7 +45,7 @@ Each was looked into with a profile until no single cost stood out. What is left
 - **A turn.** An HTTP request and a commit that is on the disk are the floor. The loop itself (rules, gates,
   the stream, events, the folded state) adds 0.45 ms, which is what `Headgate without a repository` shows.
   A repository adds the rest: the file is opened folder by folder without following links, all folders are
-  looked at for new secrets, the commit waits in a thread of its own, and a task's fixed cost is in the figure.
+  looked at for new secrets, a thread of its own commits, and a task's fixed cost is in the figure.
   With both thread hops and the look at secrets taken out, a turn was still 4 times the floor.
 - **Many tasks at once.** A task of 20 turns takes 47 ms of CPU on one interpreter: half is fixed, half are
   its turns. Ten times agno would leave 12 ms. One writer for all stores was slower than one for each

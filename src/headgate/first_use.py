@@ -1,7 +1,7 @@
 """What is made when it is first used: regular expressions, and the methods of dataclasses.
 
-Headgate has several hundred of both, and a process needs few of them. With the methods of `dataclasses`,
-written when a class is made, all imports of a task take 45 % more instructions (2,731 in place of 1,888 million).
+Headgate has several hundred of both, and a process needs few of them. If each class got its methods when it
+is made, as `dataclasses` does it, all imports of a task would take 2,731 million instructions, not 1,888.
 """
 
 import re
