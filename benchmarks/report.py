@@ -80,7 +80,7 @@ class Target(NamedTuple):
         wanted = (
             f"at most {self.most:g} {self.unit}"
             if self.most is not None
-            else f"at least {self.least:g} {self.unit}"
+            else f"at least {self.least:.3g} {self.unit}"
         )
         if self.found is None:
             return self.what, wanted, "not measured", ""
@@ -212,7 +212,7 @@ def as_text(rows: Rows) -> str:
         ]
         parts.append(_table(("a task with one call", "CPU ms", "of these in other processes"), lines))
     if work := count_work(rows):
-        lines = [(what.replace("_", " "), str(task), f"{turn:g}") for what, (task, turn) in work.items()]
+        lines = [(what.replace("_", " "), str(task), f"{turn:.0f}") for what, (task, turn) in work.items()]
         parts.append(_table(("what Headgate does", "in a task of one turn", "in a further turn"), lines))
     if start := _medians(rows, "start", lambda row: row["seconds"] / row["python"]):
         seconds = _medians(rows, "start", lambda row: row["seconds"])
@@ -309,7 +309,7 @@ def machine() -> str:
         ),
         platform.processor(),
     )
-    system = f"{platform.system()} {platform.release()}; Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.release().partition('-')[0]}; Python {platform.python_version()}"
     return f"{cpu}, {os.cpu_count()} processors; {system}"
 
 
