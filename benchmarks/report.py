@@ -339,10 +339,12 @@ def write(rows: Rows) -> None:
     many = dict(sorted(_medians(rows, "many", _tasks_a_second).items(), key=lambda one: -one[1]))
     if turns:
         (DOCS / "performance-turns.svg").write_text(
-            bars("CPU of one turn, in a conversation of 200", turns, "ms")
+            bars("CPU of one turn, in a conversation of 200 (logarithmic)", turns, "ms")
         )
     if many:
-        (DOCS / "performance-many.svg").write_text(bars("50 tasks of 20 turns at once", many, "tasks/s"))
+        (DOCS / "performance-many.svg").write_text(
+            bars("50 tasks of 20 turns at once (logarithmic)", many, "tasks/s")
+        )
     rounds = 1 + max(row["round"] for row in rows)
     said = f"Measured on {machine()}. Medians of {rounds} rounds, in which all took turns.\n\n"
     (DOCS / "performance.md").write_text(f"{INTRO}{said}{as_text(rows)}\n\n{REASONS}")
