@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -91,6 +92,9 @@ def _open_or_begin(path: Path, lock: int) -> tuple[sqlite3.Connection, str]:
     except StoreDamaged as error:
         fcntl.flock(lock, fcntl.LOCK_UN)  # two that wait for each other would wait for nothing
         if not lock_within(lock, fcntl.LOCK_EX, WAIT_SECONDS):
+            _share(path, lock)
+            with suppress(StoreDamaged):
+                return _open(path), ""  # those who use it had moved the damaged file aside before
             raise StoreDamaged(
                 f"{path} is damaged, and other Headgate processes are using it: end them and run again"
             ) from error
