@@ -189,9 +189,8 @@ def cli(ctx: click.Context, /, **options: Any) -> int | None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code. A command may return its exit code."""
-    atexit.register(
-        gc.freeze
-    )  # what is left at the end goes with the process, and is not looked through before
+    # What is left at the end goes with the process: it is not searched for garbage before.
+    atexit.register(gc.freeze)
     fill_closed_streams()
     protect_terminal()
     for stream in (sys.stdout, sys.stderr):

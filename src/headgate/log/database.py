@@ -151,8 +151,8 @@ def connect(path: Path) -> sqlite3.Connection:
             db.execute("PRAGMA page_size = 8192")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
-            # A log that begins anew after 64 pages is written over, which is quicker to sync than one that
-            # grows: 10 to 15 % of what a commit costs.
+            # After 64 pages the log is written from its start again. To sync that is quicker than to sync a
+            # file that grows: a commit costs 10 to 15 % less.
             db.execute("PRAGMA wal_autocheckpoint = 64")
             # What is deleted is gone, not merely free: that was promised of a cancelled task.
             db.execute("PRAGMA secure_delete = ON")

@@ -160,7 +160,7 @@ def listed_specs(job: "Job", stages: Iterable[Stage]) -> Specs:
     for kind in job.parts.kinds.values():
         inside = kind.tools_inside([stage for stage in stages if stage.kind == kind.name])
         admitted += [tool.spec for tool in inside.values()]
-    # Stages that are made anew in each part of the work have ids of their own there, and the same titles.
+    # Stages that are made for each part of the work have ids of their own there, and the same titles.
     names = dict.fromkeys(stage.title if stage.execution else stage.id for stage in stages)
     return (*admitted, stage_done_tool("", stages=tuple(names)).spec)
 

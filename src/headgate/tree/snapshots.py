@@ -189,7 +189,7 @@ class Snapshots:
     def _with_changes(
         self, pairs: Sequence[tuple[SeenFolder, SeenFolder]], nested: dict[str, Entry]
     ) -> dict[str, Entry]:
-        """What the latest snapshot has recorded, with the folders that were looked at anew."""
+        """What the latest snapshot has recorded, with the folders that were read again."""
         last = self._latest
         old: dict[str, Entry] = dict(last.nested) if last else {}
         new = dict(nested)

@@ -163,7 +163,7 @@ class Snapshot:
 def changed_folders(
     before: Mapping[str, SeenFolder], now: Mapping[str, SeenFolder]
 ) -> list[tuple[SeenFolder, SeenFolder]]:
-    """The folders that were looked at anew, each as it was and as it is."""
+    """The folders that were read again, each as it was and as it is."""
     none = SeenFolder((), None)
     changed = [(before.get(key, none), one) for key, one in now.items() if before.get(key) is not one]
     return changed + [(one, none) for key, one in before.items() if key not in now]

@@ -211,7 +211,7 @@ def _place(parts: SplitResult, with_port: bool = False) -> str:
 
 
 def _authorization(proxy: SplitResult) -> dict[str, str]:
-    """What a proxy is told of who asks."""
+    """The credentials that are sent to a proxy."""
     if proxy.username is None:
         return {}
     words = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
