@@ -58,6 +58,11 @@ class CallPorts(Watch):
             raise self.fault
         return outcome
 
+    @property
+    def looks_before(self) -> bool:
+        """Only a repository has secrets."""
+        return self.run.job.place.context.secrets is not None
+
     def look_before(self) -> None:
         """Finds the secrets of now: a person may have changed some while the model wrote."""
         if secrets := self.run.job.place.context.secrets:

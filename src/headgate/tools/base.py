@@ -130,6 +130,11 @@ _HUMP = regex(r"(?<=[a-z0-9])([A-Z])")
 class Watch:
     """Looks at files around a call, in its thread if it has one: a hop to another costs as much as a read."""
 
+    @property
+    def looks_before(self) -> bool:
+        """Whether it has something to look at before the function is called."""
+        return False
+
     def look_before(self) -> None:
         """Called before the function."""
 
@@ -182,7 +187,8 @@ class Tool:
         with self._failing():
             if not self.is_async:
                 return await asyncio.to_thread(self._call, context, args, watch)
-            await asyncio.to_thread(watch.look_before)
+            if watch.looks_before:
+                await asyncio.to_thread(watch.look_before)
             outcome = _as_outcome(await self.function(context, args))
         if outcome.read:
             await asyncio.to_thread(watch.look_after, outcome)
